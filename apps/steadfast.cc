@@ -1,0 +1,41 @@
+// The command line: `steadfast COMMAND ...`. Results go to standard output, everything else to standard error.
+#include <cstdio>
+
+#include "command.h"
+
+namespace steadfast {
+
+int fail(const Status& status) {
+  std::fprintf(stderr, "steadfast: %s\n", status.message().c_str());
+  return 1;
+}
+
+int misuse(const std::string& sentence) {
+  std::fprintf(stderr, "steadfast: %s\n", sentence.c_str());
+  return 2;
+}
+
+}  // namespace steadfast
+
+int main(int argc, char** argv) {
+  CLI::App app{"Steadfast: a language-model engine whose reply is a function of the request", "steadfast"};
+  app.require_subcommand(1);
+  app.set_version_flag("--version", std::string("steadfast ") + STEADFAST_VERSION);
+  int exit_status = 0;
+  steadfast::add_generate(app, exit_status);
+  steadfast::add_chat(app, exit_status);
+  steadfast::add_serve(app, exit_status);
+  steadfast::add_score(app, exit_status);
+  steadfast::add_tokenize(app, exit_status);
+  steadfast::add_detokenize(app, exit_status);
+  steadfast::add_template(app, exit_status);
+  steadfast::add_info(app, exit_status);
+  steadfast::add_pull(app, exit_status);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    const int code = app.exit(error);
+    return code == 0 ? 0 : 2;
+  }
+  return exit_status;
+}

@@ -1,0 +1,23 @@
+// The only place that reads the environment; everything else is passed in.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+namespace steadfast {
+
+struct Config {
+  std::filesystem::path home;         // STEADFAST_HOME, else XDG_DATA_HOME/steadfast, else HOME/.local/share/steadfast
+  std::optional<std::string> isa;     // STEADFAST_ISA: scalar, avx2 or avx512; for tests of the row law
+  std::string log_level = "info";     // STEADFAST_LOG: trace, debug, info, warn, error
+  bool no_color = false;              // NO_COLOR set and not empty
+
+  // Where `pull` stores models: home / "models" / NAME.
+  std::filesystem::path models() const { return home / "models"; }
+};
+
+// Read once, at the first call.
+const Config& config();
+
+}  // namespace steadfast

@@ -1,0 +1,50 @@
+// Reader of a Hugging Face folder's safetensors: one file, or shards with model.safetensors.index.json.
+// Source: model-spec section 5. Memory-mapped and untrusted: every size, offset and name is checked before use.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <memory>
+
+#include "formats/tensor_source.h"
+
+namespace steadfast {
+
+class SafetensorsFile : public TensorSource {
+ public:
+  static Result<std::shared_ptr<const SafetensorsFile>> open(const std::filesystem::path& path);
+  // For tests and fuzzing: the same reader over bytes in memory, which must outlive it.
+  static Result<std::shared_ptr<const SafetensorsFile>> from_bytes(std::span<const std::byte> bytes, std::string name);
+
+  const TensorView* find(std::string_view name) const override;
+  std::vector<std::string> names() const override;
+  void release(const TensorView& tensor) const override;
+  const std::map<std::string, std::string>& metadata() const;
+
+ private:
+  SafetensorsFile();
+  struct Impl;
+  std::shared_ptr<Impl> impl_;
+};
+
+class SafetensorsFolder : public TensorSource {
+ public:
+  // Index, else model.safetensors, else every model*.safetensors. A name in two shards, a path in a shard's name, a
+  // missing shard and a mapped tensor that its shard lacks are errors.
+  static Result<std::shared_ptr<const SafetensorsFolder>> open(const std::filesystem::path& folder);
+
+  const TensorView* find(std::string_view name) const override;
+  std::vector<std::string> names() const override;
+  void release(const TensorView& tensor) const override;
+
+ private:
+  SafetensorsFolder();
+  struct Impl;
+  std::shared_ptr<Impl> impl_;
+};
+
+// Writes one safetensors file: tensors in the given order, aligned header, "format" metadata as given.
+Status write_safetensors(const std::filesystem::path& path, std::span<const TensorView> tensors,
+                         const std::map<std::string, std::string>& metadata);
+
+}  // namespace steadfast
