@@ -1,5 +1,9 @@
+# GoogleTest programs as ctest tests. Tests written in Python run in .venv (./setup makes it), else with any python3.
 find_package(GTest REQUIRED)
-find_package(Python3 COMPONENTS Interpreter)
+if(EXISTS ${PROJECT_SOURCE_DIR}/.venv/bin/python3 AND NOT Python3_EXECUTABLE)
+  set(Python3_EXECUTABLE ${PROJECT_SOURCE_DIR}/.venv/bin/python3)
+endif()
+find_package(Python3 REQUIRED COMPONENTS Interpreter)
 include(GoogleTest)
 
 # steadfast_test(NAME sources... DEPENDS targets... LABELS labels...): one GoogleTest program; each test is a ctest test.

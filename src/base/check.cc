@@ -1,3 +1,4 @@
+// The end of a failed CHECK: prints where, what and the values to standard error, then aborts.
 #include "base/check.h"
 
 #include <cstdio>

@@ -12,7 +12,7 @@ namespace steadfast {
 
 }  // namespace steadfast
 
-#define CHECK(condition, ...)                                                                          \
-  do {                                                                                                 \
+#define CHECK(condition, ...)                                                                                \
+  do {                                                                                                       \
     if (!(condition)) ::steadfast::check_failed(#condition, __FILE__, __LINE__, ::fmt::format(__VA_ARGS__)); \
   } while (false)

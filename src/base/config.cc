@@ -1,3 +1,4 @@
+// Reads the environment into a Config, once; an empty variable counts as unset.
 #include "base/config.h"
 
 #include <cstdlib>

@@ -8,10 +8,10 @@
 namespace steadfast {
 
 struct Config {
-  std::filesystem::path home;         // STEADFAST_HOME, else XDG_DATA_HOME/steadfast, else HOME/.local/share/steadfast
-  std::optional<std::string> isa;     // STEADFAST_ISA: scalar, avx2 or avx512; for tests of the row law
-  std::string log_level = "info";     // STEADFAST_LOG: trace, debug, info, warn, error
-  bool no_color = false;              // NO_COLOR set and not empty
+  std::filesystem::path home;      // STEADFAST_HOME, else XDG_DATA_HOME/steadfast, else HOME/.local/share/steadfast
+  std::optional<std::string> isa;  // STEADFAST_ISA: scalar, avx2 or avx512; for tests of the row law
+  std::string log_level = "info";  // STEADFAST_LOG: trace, debug, info, warn, error
+  bool no_color = false;           // NO_COLOR set and not empty
 
   // Where `pull` stores models: home / "models" / NAME.
   std::filesystem::path models() const { return home / "models"; }

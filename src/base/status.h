@@ -38,7 +38,9 @@ template <typename T>
 class [[nodiscard]] Result {
  public:
   Result(T value) : value_(std::move(value)) {}  // NOLINT: implicit by design, as `return value;`
-  Result(Status status) : status_(std::move(status)) { CHECK(!status_.is_ok(), "a Result without a value needs an error"); }
+  Result(Status status) : status_(std::move(status)) {
+    CHECK(!status_.is_ok(), "a Result without a value needs an error");
+  }
 
   bool is_ok() const { return value_.has_value(); }
   explicit operator bool() const { return is_ok(); }

@@ -24,19 +24,19 @@ struct SamplingParams {
   float presence_penalty = 0.0f;
   float frequency_penalty = 0.0f;
   std::map<TokenId, float> logit_bias;
-  std::uint64_t seed = 0;    // the stream's key; see default_seed for requests without one
+  std::uint64_t seed = 0;  // the stream's key; see default_seed for requests without one
 
   friend bool operator==(const SamplingParams&, const SamplingParams&) = default;
 };
 
 struct Request {
-  std::vector<TokenId> prompt;     // at least one id, every id in the vocabulary
+  std::vector<TokenId> prompt;  // at least one id, every id in the vocabulary
   SamplingParams sampling;
-  int max_tokens = 0;              // 0: until the stream's window is full
-  std::vector<TokenId> stop_ids;   // end the reply; not part of its text. Empty: the model's own
-  std::vector<std::string> stop;   // stop strings: end the reply before their first occurrence
+  int max_tokens = 0;             // 0: until the stream's window is full
+  std::vector<TokenId> stop_ids;  // end the reply; not part of its text. Empty: the model's own
+  std::vector<std::string> stop;  // stop strings: end the reply before their first occurrence
   bool ignore_eos = false;
-  int top_logprobs = -1;           // -1: none; 0..20: of every token, from the raw logits
+  int top_logprobs = -1;  // -1: none; 0..20: of every token, from the raw logits
 };
 
 struct TokenLogprob {
@@ -49,7 +49,7 @@ enum class FinishReason { kStop, kLength, kCancelled, kError };
 
 // One piece of a reply as it is made. text holds whole characters only and never a part of a stop string.
 struct ReplyPiece {
-  std::vector<TokenId> ids;            // the ids committed with this piece; empty in the last piece of a held text
+  std::vector<TokenId> ids;  // the ids committed with this piece; empty in the last piece of a held text
   std::string text;
   std::vector<TokenLogprob> logprobs;  // one for each id, if asked for
 };
@@ -61,8 +61,8 @@ struct ReplyTimings {
 
 struct ReplyEnd {
   FinishReason reason = FinishReason::kStop;
-  std::string error;           // kError only: a sentence
-  std::string stop;            // the stop string that matched, if one did
+  std::string error;  // kError only: a sentence
+  std::string stop;   // the stop string that matched, if one did
   ReplyTimings timings;
 };
 

@@ -11,13 +11,13 @@ namespace steadfast {
 using ReplyHandle = std::uint64_t;
 
 struct ModelCard {
-  std::string name;                    // as /v1/models lists it: the folder's or file's name
-  std::string family;                  // "llama", "qwen3", ...
-  std::string digest;                  // of the weights, hexadecimal
+  std::string name;    // as /v1/models lists it: the folder's or file's name
+  std::string family;  // "llama", "qwen3", ...
+  std::string digest;  // of the weights, hexadecimal
   int vocab_size = 0;
-  int window = 0;                      // positions a stream can hold (--context)
-  std::int64_t created = 0;            // seconds since 1970: the weight file's time
-  SamplingParams defaults;             // from generation_config.json where there is one
+  int window = 0;            // positions a stream can hold (--context)
+  std::int64_t created = 0;  // seconds since 1970: the weight file's time
+  SamplingParams defaults;   // from generation_config.json where there is one
   std::vector<TokenId> eos_ids;
 };
 

@@ -14,15 +14,16 @@ namespace steadfast {
 
 struct GgufValue;
 using GgufArray = std::vector<GgufValue>;
-// Integers of every width are kept as signed or unsigned 64 bits. Large arrays of strings are string_views into the map.
+// Integers of every width are kept as signed or unsigned 64 bits. Large arrays of strings are string_views into the
+// map.
 struct GgufValue {
   std::variant<std::int64_t, std::uint64_t, double, bool, std::string_view, std::shared_ptr<const GgufArray>> value;
 
-  std::optional<std::int64_t> as_int() const;   // any integer that fits
-  std::optional<double> as_float() const;       // any number
+  std::optional<std::int64_t> as_int() const;  // any integer that fits
+  std::optional<double> as_float() const;      // any number
   std::optional<bool> as_bool() const;
   std::optional<std::string_view> as_string() const;
-  const GgufArray* as_array() const;            // nullptr: not an array
+  const GgufArray* as_array() const;  // nullptr: not an array
 };
 
 class GgufFile : public TensorSource {

@@ -1,3 +1,4 @@
+// The table of element types, and IEEE half precision by integer arithmetic alone: the same bits on every machine.
 #include "tensor/dtype.h"
 
 #include <array>
@@ -9,9 +10,10 @@ namespace steadfast {
 
 const DTypeInfo& info(DType dtype) {
   static constexpr std::array<DTypeInfo, 19> kInfo = {{
-      {"F32", 1, 4},     {"F16", 1, 2},     {"BF16", 1, 2},    {"F64", 1, 8}, {"BOOL", 1, 1}, {"U8", 1, 1},  {"I8", 1, 1},
-      {"U16", 1, 2},     {"I16", 1, 2},     {"U32", 1, 4},     {"I32", 1, 4}, {"U64", 1, 8},  {"I64", 1, 8}, {"F8_E4M3", 1, 1},
-      {"F8_E5M2", 1, 1}, {"F8_E8M0", 1, 1}, {"Q4_0", 32, 18},  {"Q4_1", 32, 20}, {"Q8_0", 32, 34},
+      {"F32", 1, 4},     {"F16", 1, 2},    {"BF16", 1, 2},   {"F64", 1, 8},     {"BOOL", 1, 1},
+      {"U8", 1, 1},      {"I8", 1, 1},     {"U16", 1, 2},    {"I16", 1, 2},     {"U32", 1, 4},
+      {"I32", 1, 4},     {"U64", 1, 8},    {"I64", 1, 8},    {"F8_E4M3", 1, 1}, {"F8_E5M2", 1, 1},
+      {"F8_E8M0", 1, 1}, {"Q4_0", 32, 18}, {"Q4_1", 32, 20}, {"Q8_0", 32, 34},
   }};
   const auto index = static_cast<std::size_t>(dtype);
   CHECK(index < kInfo.size(), "dtype {}", index);

@@ -10,8 +10,25 @@
 namespace steadfast {
 
 enum class DType : std::uint8_t {
-  kF32, kF16, kBF16, kF64, kBool, kU8, kI8, kU16, kI16, kU32, kI32, kU64, kI64, kF8E4M3, kF8E5M2, kF8E8M0,
-  kQ4_0, kQ4_1, kQ8_0,
+  kF32,
+  kF16,
+  kBF16,
+  kF64,
+  kBool,
+  kU8,
+  kI8,
+  kU16,
+  kI16,
+  kU32,
+  kI32,
+  kU64,
+  kI64,
+  kF8E4M3,
+  kF8E5M2,
+  kF8E8M0,
+  kQ4_0,
+  kQ4_1,
+  kQ8_0,
 };
 
 struct DTypeInfo {

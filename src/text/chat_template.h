@@ -16,8 +16,8 @@ using Json = nlohmann::ordered_json;  // keeps the order of keys, as tojson must
 
 struct TemplateInput {
   Json messages = Json::array();
-  Json tools;                         // null: none
-  Json kwargs = Json::object();       // chat_template_kwargs of the request, for example enable_thinking
+  Json tools;                    // null: none
+  Json kwargs = Json::object();  // chat_template_kwargs of the request, for example enable_thinking
   bool add_generation_prompt = true;
 };
 

@@ -1,5 +1,6 @@
 // Byte-level BPE tokenizer: text to ids and back, as Hugging Face tokenizers do it.
-// Source: model-spec section 6; tokenizer.json or GGUF metadata. Immutable after loading: safe to share between threads.
+// Source: model-spec section 6; tokenizer.json or GGUF metadata. Immutable after loading: safe to share between
+// threads.
 #pragma once
 
 #include <cstdint>
