@@ -1,5 +1,7 @@
 // Reader of GGUF files, versions 2 and 3. Source: model-spec section 4 (ggml docs/gguf.md).
 // The file is memory-mapped and untrusted: every count, size, offset, string and nesting is checked before use.
+// Opening reads the metadata alone. Tensors may be F32, F16, BF16, Q4_0, Q4_1 and Q8_0; another type is an error. Keys
+// and tensor names are UTF-8 without control characters; string values are bytes as they lie in the file, unchecked.
 #pragma once
 
 #include <filesystem>
@@ -39,6 +41,7 @@ class GgufFile : public TensorSource {
   const TensorView* find(std::string_view name) const override;
   std::vector<std::string> names() const override;
   void release(const TensorView& tensor) const override;
+  void will_need(const TensorView& tensor) const override;
 
  private:
   GgufFile();

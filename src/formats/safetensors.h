@@ -19,6 +19,7 @@ class SafetensorsFile : public TensorSource {
   const TensorView* find(std::string_view name) const override;
   std::vector<std::string> names() const override;
   void release(const TensorView& tensor) const override;
+  void will_need(const TensorView& tensor) const override;
   const std::map<std::string, std::string>& metadata() const;
 
  private:
@@ -36,6 +37,7 @@ class SafetensorsFolder : public TensorSource {
   const TensorView* find(std::string_view name) const override;
   std::vector<std::string> names() const override;
   void release(const TensorView& tensor) const override;
+  void will_need(const TensorView& tensor) const override;
 
  private:
   SafetensorsFolder();
@@ -43,7 +45,8 @@ class SafetensorsFolder : public TensorSource {
   std::shared_ptr<Impl> impl_;
 };
 
-// Writes one safetensors file: tensors in the given order, aligned header, "format" metadata as given.
+// Writes one safetensors file: tensors in the given order, data at a multiple of 64 bytes, metadata as given. The file
+// appears under its name when it is whole (a temporary file beside it is renamed); block types are an error.
 Status write_safetensors(const std::filesystem::path& path, std::span<const TensorView> tensors,
                          const std::map<std::string, std::string>& metadata);
 

@@ -34,6 +34,8 @@ class TensorSource {
   virtual std::vector<std::string> names() const = 0;               // in file order
   // The pages of this tensor are not needed any more (it was packed): give them back. Reading stays legal.
   virtual void release(const TensorView& tensor) const = 0;
+  // This tensor is read soon: the system may start reading it. A hint, which does nothing for bytes in memory.
+  virtual void will_need(const TensorView&) const {}
 };
 
 }  // namespace steadfast
