@@ -1,0 +1,11 @@
+// The kernels of kernels_impl.h compiled for scalar; flags in CMakeLists.txt. Nothing else may be in this file.
+#include "backend/cpu/kernels_impl.h"
+
+namespace steadfast::cpu {
+
+const Kernels& scalar_kernels() {
+  static constexpr Kernels kKernels = make_kernels<Scalar>();
+  return kKernels;
+}
+
+}  // namespace steadfast::cpu
