@@ -81,6 +81,7 @@ MappedFile::~MappedFile() {
 }
 
 void MappedFile::release(std::span<const std::byte> part) const {
+  if (part.empty()) return;
   CHECK(inside(part, bytes_), "{} bytes outside the map are released", part.size());
   const auto at = reinterpret_cast<std::uintptr_t>(part.data());
   const std::uintptr_t begin = (at + page_size() - 1) / page_size() * page_size();
@@ -89,6 +90,7 @@ void MappedFile::release(std::span<const std::byte> part) const {
 }
 
 void MappedFile::will_need(std::span<const std::byte> part) const {
+  if (part.empty()) return;
   CHECK(inside(part, bytes_), "{} bytes outside the map are announced", part.size());
   const auto at = reinterpret_cast<std::uintptr_t>(part.data());
   const std::uintptr_t begin = at / page_size() * page_size();
