@@ -1,0 +1,76 @@
+// Making the CPU backend, and its memory, which is plain host memory.
+#include "backend/cpu/cpu_backend.h"
+
+#include <sched.h>
+
+#include <cstring>
+
+#include "backend/cpu/cpu_backend_impl.h"
+
+namespace steadfast {
+
+const char* to_string(Act act) {
+  switch (act) {
+    case Act::kF32: return "f32";
+    case Act::kBF16: return "bf16";
+    case Act::kInt8: break;
+  }
+  return "int8";
+}
+
+namespace cpu {
+namespace {
+
+class HostMemory : public DeviceMemory {
+ public:
+  explicit HostMemory(Storage storage) : storage_(std::move(storage)) {}
+  void* data() override { return storage_.data(); }
+  std::size_t bytes() const override { return storage_.bytes(); }
+
+ private:
+  Storage storage_;
+};
+
+int usable_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (::sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
+  return static_cast<int>(std::thread::hardware_concurrency());
+}
+
+}  // namespace
+
+std::string CpuBackend::describe() const {
+  return fmt::format("cpu, {}, {} thread{}, {} activations", kernels_->name, team_.threads(), team_.threads() == 1 ? "" : "s",
+                     to_string(act_));
+}
+
+Result<std::unique_ptr<DeviceMemory>> CpuBackend::allocate(std::size_t bytes) {
+  auto storage = Storage::allocate(bytes);
+  if (!storage) return storage.status();
+  return std::unique_ptr<DeviceMemory>(std::make_unique<HostMemory>(std::move(*storage)));
+}
+
+Status CpuBackend::upload(void* device, const void* host, std::size_t bytes) {
+  std::memcpy(device, host, bytes);
+  return Status::ok();
+}
+
+Status CpuBackend::download(void* host, const void* device, std::size_t bytes) {
+  std::memcpy(host, device, bytes);
+  return Status::ok();
+}
+
+}  // namespace cpu
+
+Result<std::unique_ptr<Backend>> make_cpu_backend(const CpuOptions& options) {
+  if (options.threads < 0 || options.threads > 1024)
+    return Status::error("--threads {}: give a number from 1 to 1024, or leave it out for all cores", options.threads);
+  const cpu::Kernels* kernels = cpu::select_kernels(options.isa.empty() ? nullptr : options.isa.c_str());
+  if (kernels == nullptr)
+    return Status::error("instruction set \"{}\" is unknown or this machine lacks it; use scalar, avx2 or avx512", options.isa);
+  const int threads = options.threads > 0 ? options.threads : std::max(1, cpu::usable_cores());
+  return std::unique_ptr<Backend>(std::make_unique<cpu::CpuBackend>(*kernels, threads, options.act));
+}
+
+}  // namespace steadfast

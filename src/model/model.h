@@ -1,0 +1,55 @@
+// Model: config and weights on a backend, and the one forward. Workspace: the activations of a round, allocated once.
+#pragma once
+
+#include <memory>
+
+#include "cache/stream_state.h"
+#include "model/config.h"
+#include "model/weights.h"
+#include "rows/round.h"
+
+namespace steadfast {
+
+class Workspace {
+ public:
+  static Result<std::unique_ptr<Workspace>> create(Backend& backend, const ModelConfig& config, int max_rows);
+  int max_rows() const { return max_rows_; }
+  // After forward(): the normed hidden states of the round's logit rows, [logit_rows, hidden].
+  Matrix final_rows() const { return final_; }
+
+ private:
+  friend class Model;
+  int max_rows_ = 0;
+  std::unique_ptr<DeviceMemory> memory_;
+  float *x_ = nullptr, *normed_ = nullptr, *query_ = nullptr, *key_ = nullptr, *value_ = nullptr, *mixed_ = nullptr;
+  float *gate_ = nullptr, *up_ = nullptr, *cosine_ = nullptr, *sine_ = nullptr;
+  std::vector<float> cosine_host_, sine_host_;
+  Matrix final_;
+};
+
+class Model {
+ public:
+  Model(ModelConfig config, ModelWeights weights, Backend& backend)
+      : config_(std::move(config)), weights_(std::move(weights)), backend_(&backend) {}
+
+  const ModelConfig& config() const { return config_; }
+  const ModelWeights& weights() const { return weights_; }
+  Backend& backend() const { return *backend_; }
+  CacheShape cache_shape(DType dtype) const { return {config_.layers, config_.kv_heads, config_.head_dim, dtype}; }
+
+  // Runs the round: stores every row's keys and values, leaves workspace.final_rows(). Rows at most max_rows, positions
+  // inside each stream's window: both are the caller's duty.
+  Status forward(const Round& round, Workspace& workspace) const;
+  // Logits of final rows [first, first + out.rows): out [rows, vocab], float32.
+  void head(const Workspace& workspace, int first, const Matrix& out) const;
+
+ private:
+  void attention_layer(const Round& round, int layer, Workspace& w) const;
+  void mlp(int layer, int rows, Workspace& w) const;
+
+  ModelConfig config_;
+  ModelWeights weights_;
+  Backend* backend_;
+};
+
+}  // namespace steadfast

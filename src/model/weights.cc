@@ -1,0 +1,202 @@
+// Loading: each module is found by its name, checked against the shape that the config needs, packed by the backend.
+#include "model/weights.h"
+
+#include <xxhash.h>
+
+#include "model/families/family.h"
+#include "model/fields.h"
+#include "quant/affine.h"
+#include "quant/dense.h"
+
+namespace steadfast {
+
+class WeightLoader {
+ public:
+  WeightLoader(const ModelConfig& config, const TensorSource& source, const Naming& naming, Backend& backend)
+      : config_(config), source_(source), naming_(naming), backend_(backend), hash_(XXH3_createState()) {
+    XXH3_128bits_reset(hash_);
+  }
+  ~WeightLoader() { XXH3_freeState(hash_); }
+  WeightLoader(const WeightLoader&) = delete;
+  WeightLoader& operator=(const WeightLoader&) = delete;
+
+  Result<ModelWeights> load(const ModelWeights::Progress& progress) {
+    matrix("embed_tokens", config_.vocab, config_.hidden, {}, out_.embedding_);
+    for (int layer = 0; layer < config_.layers && status_; ++layer) {
+      load_layer(layer);
+      if (progress) progress(layer + 1, config_.layers);
+    }
+    out_.final_norm_ = vector("norm.weight", config_.hidden);
+    if (!config_.tied) matrix("lm_head", config_.vocab, config_.hidden, {}, out_.head_);
+    if (!status_) return status_;
+    const XXH128_hash_t digest = XXH3_128bits_digest(hash_);
+    out_.digest_ = fmt::format("{:016x}{:016x}", digest.high64, digest.low64);
+    return std::move(out_);
+  }
+
+ private:
+  void load_layer(int layer) {
+    const std::string base = fmt::format("layers.{}.", layer);
+    const int hidden = config_.hidden, inner = config_.intermediate;
+    LayerWeights& w = out_.layers_.emplace_back();
+    w.input_norm = vector(base + "input_layernorm.weight", hidden);
+    w.post_norm = vector(base + "post_attention_layernorm.weight", hidden);
+    if (config_.qk_norm) {
+      w.query_norm = vector(base + "self_attn.q_norm.weight", config_.head_dim);
+      w.key_norm = vector(base + "self_attn.k_norm.weight", config_.head_dim);
+    }
+    const auto query_rows = rotated_rows(config_.heads), key_rows = rotated_rows(config_.kv_heads);
+    linear(base + "self_attn.q_proj", config_.query_width(), hidden, config_.qkv_bias, query_rows, w.query);
+    linear(base + "self_attn.k_proj", config_.kv_width(), hidden, config_.qkv_bias, key_rows, w.key);
+    linear(base + "self_attn.v_proj", config_.kv_width(), hidden, config_.qkv_bias, {}, w.value);
+    linear(base + "self_attn.o_proj", hidden, config_.query_width(), config_.output_bias, {}, w.output);
+    linear(base + "mlp.gate_proj", inner, hidden, config_.mlp_bias, {}, w.gate);
+    linear(base + "mlp.up_proj", inner, hidden, config_.mlp_bias, {}, w.up);
+    linear(base + "mlp.down_proj", hidden, inner, config_.mlp_bias, {}, w.down);
+  }
+
+  // GGUF llama files hold row 2i + s where Hugging Face has row s * half + i (model-spec 4.4); empty: same order.
+  std::vector<int> rotated_rows(int heads) const {
+    std::vector<int> rows;
+    if (!naming_.is_gguf() || !find_family(config_.family)->gguf_rotates_pairs) return rows;
+    const int half = config_.head_dim / 2;
+    for (int head = 0; head < heads; ++head)
+      for (int s = 0; s < 2; ++s)
+        for (int i = 0; i < half; ++i) rows.push_back(head * config_.head_dim + 2 * i + s);
+    return rows;
+  }
+
+  const TensorView* find(const std::string& canonical, const char* suffix) {
+    const std::string name = naming_.module(canonical) + suffix;
+    const TensorView* tensor = source_.find(name);
+    if (tensor == nullptr) status_ = Status::error("the model lacks tensor {}; is the download complete?", name);
+    return tensor;
+  }
+
+  void digest(const TensorView& tensor) {
+    XXH3_128bits_update(hash_, tensor.name.data(), tensor.name.size());
+    XXH3_128bits_update(hash_, tensor.data.data(), tensor.data.size());
+  }
+
+  // A vector of float32 on the device; "name.weight" or "name.bias" split at the last dot.
+  const float* vector(const std::string& canonical, int width, std::span<const int> row_map = {}) {
+    if (!status_) return nullptr;
+    const auto dot = canonical.rfind('.');
+    const TensorView* tensor = find(canonical.substr(0, dot), canonical.c_str() + dot);
+    if (tensor == nullptr) return nullptr;
+    auto reader = DenseReader::open(source_, *tensor);
+    if (!reader) return fail(reader.status());
+    if (reader->out() != 1 || reader->in() != width)
+      return fail(Status::error("tensor {} has {} values, the config needs {}", tensor->name, tensor->elements(), width));
+    digest(*tensor);
+    std::vector<float> values(static_cast<std::size_t>(width)), ordered;
+    reader->read(0, values.data());
+    if (!row_map.empty()) {
+      for (const int row : row_map) ordered.push_back(values[static_cast<std::size_t>(row)]);
+      values.swap(ordered);
+    }
+    auto memory = backend_.allocate(values.size() * sizeof(float));
+    if (!memory) return fail(memory.status());
+    if (auto copied = backend_.upload((*memory)->data(), values.data(), values.size() * sizeof(float)); !copied) return fail(copied);
+    out_.vectors_.push_back(std::move(*memory));
+    return static_cast<const float*>(out_.vectors_.back()->data());
+  }
+
+  void linear(const std::string& canonical, int out, int in, bool bias, std::span<const int> row_map, Linear& to) {
+    matrix(canonical, out, in, row_map, to.weight);
+    if (bias) to.bias = vector(canonical + ".bias", out, row_map);
+  }
+
+  template <typename Reader>
+  void pack(const Reader& reader, const std::string& name, int out, int in, std::span<const int> row_map, std::unique_ptr<Weight>& to) {
+    if (reader.out() != out || reader.in() != in) {
+      status_ = Status::error("{} is {} by {}, the config needs {} by {}", name, reader.out(), reader.in(), out, in);
+      return;
+    }
+    auto packed = backend_.pack(reader, row_map);
+    if (!packed) {
+      status_ = packed.status();
+      return;
+    }
+    to = std::move(*packed);
+    reader.release();
+  }
+
+  void matrix(const std::string& canonical, int out, int in, std::span<const int> row_map, std::unique_ptr<Weight>& to) {
+    if (!status_) return;
+    const TensorView* tensor = find(canonical, ".weight");
+    if (tensor == nullptr) return;
+    digest(*tensor);
+    const std::string module = naming_.module(canonical);
+    const TensorView* scales = source_.find(module + ".scales");
+    if (scales != nullptr) {
+      auto reader = open_mlx(module);
+      if (!reader) return void(fail(reader.status()));
+      digest(*scales);
+      digest(*source_.find(module + ".biases"));
+      pack(**reader, module, out, in, row_map, to);
+    } else if (is_affine_block(tensor->dtype)) {
+      auto reader = read_gguf_blocks(source_, *tensor);
+      if (!reader) return void(fail(reader.status()));
+      pack(**reader, module, out, in, row_map, to);
+    } else {
+      auto reader = DenseReader::open(source_, *tensor);
+      if (!reader) return void(fail(reader.status()));
+      pack(*reader, module, out, in, row_map, to);
+    }
+  }
+
+  Result<std::unique_ptr<AffineReader>> open_mlx(const std::string& module) {
+    const nlohmann::json& all = config_.quantization;
+    if (!all.is_object()) return Status::error("{} has scales but config.json has no \"quantization\"", module);
+    const nlohmann::json* own = all.contains(module) && all[module].is_object() ? &all[module] : &all;
+    Fields fields(*own, "config.json: quantization of " + module), globals(all, "config.json: quantization");
+    const std::string mode = fields.text("mode", "affine");
+    const int bits = fields.integer("bits", 1, 32, globals.integer("bits", 1, 32, 4));
+    const int group = fields.integer("group_size", 1, 1 << 20, globals.integer("group_size", 1, 1 << 20, 64));
+    if (!fields.status()) return fields.status();
+    if (!globals.status()) return globals.status();
+    if (mode != "affine") return Status::error("{} is quantised in mode \"{}\"; affine is supported", module, mode);
+    return read_mlx_affine(source_, module, bits, group);
+  }
+
+  const float* fail(Status status) {
+    if (status_) status_ = std::move(status);
+    return nullptr;
+  }
+
+  const ModelConfig& config_;
+  const TensorSource& source_;
+  const Naming& naming_;
+  Backend& backend_;
+  XXH3_state_t* hash_;
+  ModelWeights out_;
+  Status status_;
+};
+
+Result<ModelWeights> ModelWeights::load(const ModelConfig& config, const TensorSource& source, const Naming& naming,
+                                        Backend& backend, const Progress& progress) {
+  return WeightLoader(config, source, naming, backend).load(progress);
+}
+
+std::vector<std::pair<std::string, const Weight*>> ModelWeights::modules() const {
+  std::vector<std::pair<std::string, const Weight*>> all = {{"embed_tokens", embedding_.get()}};
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    const LayerWeights& w = layers_[i];
+    const std::pair<const char*, const Linear*> linears[] = {
+        {"self_attn.q_proj", &w.query}, {"self_attn.k_proj", &w.key}, {"self_attn.v_proj", &w.value}, {"self_attn.o_proj", &w.output},
+        {"mlp.gate_proj", &w.gate},     {"mlp.up_proj", &w.up},       {"mlp.down_proj", &w.down}};
+    for (const auto& [name, linear] : linears) all.emplace_back(fmt::format("layers.{}.{}", i, name), linear->weight.get());
+  }
+  if (head_) all.emplace_back("lm_head", head_.get());
+  return all;
+}
+
+std::size_t ModelWeights::bytes() const {
+  std::size_t total = 0;
+  for (const auto& [name, weight] : modules()) total += weight->bytes();
+  for (const auto& vector : vectors_) total += vector->bytes();
+  return total;
+}
+
+}  // namespace steadfast

@@ -1,0 +1,52 @@
+// The weights of a model on a backend: packed linears, norm vectors, the embedding table and the head.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "backend/backend.h"
+#include "formats/tensor_source.h"
+#include "model/config.h"
+#include "model/naming.h"
+
+namespace steadfast {
+
+struct Linear {
+  std::unique_ptr<Weight> weight;
+  const float* bias = nullptr;  // device memory
+};
+
+struct LayerWeights {
+  const float *input_norm = nullptr, *post_norm = nullptr;    // [hidden]
+  const float *query_norm = nullptr, *key_norm = nullptr;     // [head_dim], families with qk_norm
+  Linear query, key, value, output, gate, up, down;
+};
+
+class ModelWeights {
+ public:
+  using Progress = std::function<void(int done, int total)>;  // layers packed
+
+  // Every tensor is checked against the config's shape; errors name the module. digest: XXH3 of names and bytes.
+  static Result<ModelWeights> load(const ModelConfig& config, const TensorSource& source, const Naming& naming,
+                                   Backend& backend, const Progress& progress);
+
+  const Weight& embedding() const { return *embedding_; }
+  const Weight& head() const { return head_ ? *head_ : *embedding_; }
+  const float* final_norm() const { return final_norm_; }
+  const std::vector<LayerWeights>& layers() const { return layers_; }
+  const std::string& digest() const { return digest_; }
+  std::size_t bytes() const;
+  // For `info`: each module's format, in order.
+  std::vector<std::pair<std::string, const Weight*>> modules() const;
+
+ private:
+  friend class WeightLoader;
+  std::unique_ptr<Weight> embedding_, head_;
+  const float* final_norm_ = nullptr;
+  std::vector<LayerWeights> layers_;
+  std::vector<std::unique_ptr<DeviceMemory>> vectors_;
+  std::string digest_;
+};
+
+}  // namespace steadfast
