@@ -1,8 +1,6 @@
 // Builds GGUF files in memory: valid ones by default, and ones that lie through the functions that say so.
-//   GgufBuilder builder;
-//   builder.add_kv("general.architecture", "llama").add_kv("tokenizer.ggml.tokens", std::vector<std::string>{"a",
-//   "b"}); builder.add_tensor("output.weight", DType::kQ8_0, {2, 32}, values);  // shape as in torch: [out, in] auto
-//   file = GgufFile::from_bytes(bytes = builder.build(), "test.gguf");
+// Use: GgufBuilder().add_kv("general.architecture", "llama").add_tensor("output.weight", DType::kQ8_0, {2, 32}, values)
+// and then build(), whose bytes GgufFile::from_bytes or a temporary file takes. Shapes as in torch: [out, in].
 #pragma once
 
 #include <cstdint>
