@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "model/fields.h"
-#include "rows/exact_math.h"
+#include "base/exact_math.h"
 
 namespace steadfast {
 namespace {

@@ -1,5 +1,5 @@
 // Rotary frequencies of a model, with the scalings default, linear, llama3 and yarn (model-spec 2.4), and the tables of
-// a round. Angles are products in float32, as in Hugging Face; sine and cosine are our own (rows/exact_math.h).
+// a round. Angles are products in float32, as in Hugging Face; sine and cosine are our own (base/exact_math.h).
 #pragma once
 
 #include "model/config.h"

@@ -1,17 +1,20 @@
 // Philox4x32-10 and Gumbel noise as vLLM's sampler defines them (model-spec 9.3), and the maximum over noisy logits.
-// Logarithms are our own (rows/exact_math.h): no platform library decides a token.
+// Logarithms are our own (base/exact_math.h): no platform library decides a token.
 #include "rows/draw.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "rows/exact_math.h"
+#include "base/exact_math.h"
 
 namespace steadfast {
 namespace {
 
 std::uint32_t high(std::uint64_t x) { return static_cast<std::uint32_t>(x >> 32); }
 std::uint32_t low(std::uint64_t x) { return static_cast<std::uint32_t>(x); }
+
+constexpr float kSmallestUniform = 4.6566127342e-10f;
+constexpr float kLargestGumbel = 21.5f;  // above -ln(-ln(1 - kSmallestUniform)) = 21.4876
 
 }  // namespace
 
@@ -36,7 +39,7 @@ float gumbel(std::uint32_t key, TokenId token) {
   const std::uint32_t word = philox4x32({static_cast<std::uint32_t>(token), 0, 0, 0}, key)[0];
   auto x = static_cast<std::int32_t>(word);
   if (x < 0) x = -x - 1;
-  const float u = std::max(static_cast<float>(x) * 4.6566127342e-10f, 4.6566127342e-10f);
+  const float u = std::max(static_cast<float>(x) * kSmallestUniform, kSmallestUniform);
   // -ln(-ln(1 - u)): fine steps of noise lie at the winning end.
   return static_cast<float>(-exact_log(-exact_log1m(static_cast<double>(u))));
 }
@@ -51,17 +54,19 @@ TokenId draw(std::span<float> logits, const SamplingParams& sampling, std::int64
   if (sampling.temperature < 1e-5f) return lowest_best();
   filter(logits, sampling, scratch);
   const std::uint32_t key = draw_key(sampling.seed, position);
-  TokenId best = -1;
-  float best_score = -INFINITY;
+  const auto score_of = [&](std::size_t i) { return logits[i] + gumbel(key, static_cast<TokenId>(i)); };
+  // The largest logit first: no noise exceeds kLargestGumbel, so most other ids need none drawn.
+  auto best = static_cast<std::size_t>(lowest_best());
+  float best_score = score_of(best);
   for (std::size_t i = 0; i < logits.size(); ++i) {
-    if (!(logits[i] > -INFINITY)) continue;
-    const float score = logits[i] + gumbel(key, static_cast<TokenId>(i));
-    if (best < 0 || score > best_score) {
-      best = static_cast<TokenId>(i);
+    if (!(logits[i] + kLargestGumbel >= best_score) || !(logits[i] > -INFINITY)) continue;
+    const float score = score_of(i);
+    if (score > best_score || (score == best_score && i < best)) {
+      best = i;
       best_score = score;
     }
   }
-  return best < 0 ? 0 : best;
+  return static_cast<TokenId>(best);
 }
 
 }  // namespace steadfast

@@ -5,7 +5,7 @@
 #include <unordered_map>
 
 #include "rows/draw.h"
-#include "rows/exact_math.h"
+#include "base/exact_math.h"
 
 namespace steadfast {
 namespace {

@@ -1,6 +1,6 @@
 // Argument reduction and series. exp: x = n ln 2 + r, Taylor to r^13. log: x = 2^n m, atanh series in (m-1)/(m+1).
 // Sine and cosine: angle = n pi/2 + r with pi/2 in three parts, Taylor to r^19.
-#include "rows/exact_math.h"
+#include "base/exact_math.h"
 
 #include <bit>
 #include <cmath>

@@ -1,0 +1,41 @@
+// The options that every command with a model shares, and what commands read and write: ids, timings, progress bars.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "command.h"
+#include "engine/load_model.h"
+
+namespace steadfast {
+
+struct ModelOptions {
+  std::string model, device = "cpu", act = "int8", kv_dtype;
+  int threads = 0;
+
+  // MODEL, --device, --threads, --act, --kv-dtype.
+  void add_to(CLI::App& command);
+  // Loads with a progress bar on a terminal.
+  Result<std::unique_ptr<LoadedModel>> load() const;
+};
+
+// A JSON array of token ids.
+Result<std::vector<TokenId>> read_ids(const std::string& path, int vocab_size);
+
+// "label [####    ] done/total" on standard error, if that is a terminal; clear() wipes it.
+class ProgressBar {
+ public:
+  explicit ProgressBar(std::string label);
+  void show(int done, int total);
+  void clear();
+
+ private:
+  std::string label_;
+  bool terminal_;
+  bool shown_ = false;
+};
+
+nlohmann::ordered_json to_json(const ReplyTimings& timings);
+
+}  // namespace steadfast

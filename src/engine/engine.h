@@ -1,0 +1,67 @@
+// Engine: repeats plan, forward, draw, commit for all streams on one thread. The server and the commands call Service.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include "engine/load_model.h"
+#include "engine/service.h"
+
+namespace steadfast {
+
+struct EngineOptions {
+  int streams = 1;          // that run at once; more wait
+  int context = 0;          // positions a stream may hold; 0: the model's own
+  int row_budget = 512;     // rows a round
+  int piece = 0;            // the most rows of one prompt in a round (--chunk); 0: the budget
+};
+
+class Engine : public Service {
+ public:
+  static Result<std::unique_ptr<Engine>> create(std::unique_ptr<LoadedModel> loaded, const EngineOptions& options);
+  ~Engine() override;
+
+  const ModelCard& card() const override { return loaded_->card; }
+  const Tokenizer* tokenizer() const override { return loaded_->tokenizer ? &*loaded_->tokenizer : nullptr; }
+  const ChatTemplate* chat_template() const override { return loaded_->chat_template ? &*loaded_->chat_template : nullptr; }
+  Result<ReplyHandle> submit(Request request, ReplyHandler handler) override;
+  void cancel(ReplyHandle handle) override;
+  ServiceCounters counters() const override;
+  const LoadedModel& loaded() const { return *loaded_; }
+  // Called after each round with the prompt rows done and in all, for progress of long prompts; set before submitting.
+  void on_progress(std::function<void(int done, int total)> progress) { progress_ = std::move(progress); }
+
+ private:
+  struct Stream;
+  Engine(std::unique_ptr<LoadedModel> loaded, const EngineOptions& options);
+  void loop();
+  bool admit(std::unique_lock<std::mutex>& lock);
+  void end(Stream& stream, FinishReason reason, std::string error);
+  void run_round();
+  void commit(Stream& stream, std::span<float> logits);
+  void deliver(Stream& stream, TokenId id, std::string text, std::vector<TokenLogprob> logprobs);
+  void drop_ended();
+
+  std::unique_ptr<LoadedModel> loaded_;
+  EngineOptions options_;
+  std::unique_ptr<Workspace> workspace_;
+  std::vector<float> logits_, copy_;
+  std::function<void(int, int)> progress_;
+
+  mutable std::mutex mutex_;  // guards what follows, up to the thread
+  std::condition_variable wake_;
+  std::deque<std::unique_ptr<Stream>> waiting_;
+  std::set<ReplyHandle> cancelled_;
+  ReplyHandle next_handle_ = 1;
+  ServiceCounters counters_;
+  bool stop_ = false;
+
+  std::vector<std::unique_ptr<Stream>> running_;  // the engine thread's own
+  std::thread thread_;
+};
+
+}  // namespace steadfast
