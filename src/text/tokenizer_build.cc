@@ -59,6 +59,8 @@ Status place_added(std::vector<TokenEntry>& table, Ids& ids, const AddedToken& t
   const auto same = ids.find(token.text);
   if (same == ids.end()) {
     if (auto status = place(table, &ids, token.text, token.id); !status) return status;
+    // Its text is literal. (The reference reads it in the byte alphabet, which turns an "é" into a broken byte.)
+    table[token.id].bytes = token.text;
   } else if (same->second != token.id) {
     return Status::error("added token \"{}\" has id {}, but the vocabulary gives it {}", shown(token.text), token.id,
                          same->second);
@@ -116,7 +118,7 @@ Result<std::unique_ptr<Tokenizer::Impl>> Tokenizer::Impl::build(TokenizerSpec sp
   }
   for (auto& token : spec.unused) {
     if (auto status = place(*table, nullptr, std::move(token.text), token.id); !status) return status;
-    (*table)[token.id].special = true;
+    (*table)[token.id].special = true;  // never printed unless asked for
   }
   auto merges = resolve_merges(spec, ids);
   if (!merges) return merges.status();

@@ -2,8 +2,8 @@
 """Makes tests/golden/text: a small byte-level BPE tokenizer of our own and what Hugging Face's `tokenizers` does with it.
 
 Needs `pip install tokenizers` (the files in the repository were made with 0.23.3). Trains on tests/data/ordinary_text.txt
-and writes tokenizer.json (the base) and tokenizer_goldens.json: variants, each a JSON merge patch to the base, with the
-ids and both decodings of each text. Run from anywhere: python tools/goldens/make_tokenizer_goldens.py
+and writes tokenizer.json (the base) and tokenizer_goldens.json: variants, each a JSON merge patch to the base, with
+each text, its ids, and the ids decoded with and without special tokens. Run from anywhere: python tools/goldens/make_tokenizer_goldens.py
 """
 import json
 import pathlib
@@ -88,11 +88,15 @@ def split(regex, behavior="Isolated", invert=False, kind="Regex"):
 
 
 def without_bytes(model, unknown):
-    """A patch that takes some bytes out of the vocabulary, with their merges, and sets the unknown token."""
+    """A patch that takes some bytes out of the vocabulary, with their merges, and sets the unknown token.
+
+    Their ids stay taken, for the library numbers added tokens anew where ids have holes.
+    """
     gone = dict.fromkeys(("\u00c0", "\u00e9", "\u00cc", "q", "z", "X"))
     gone = {token: None for token in model["vocab"] if any(letter in token for letter in gone)}
     merges = [merge for merge in model["merges"] if not gone.keys() & {*merge, "".join(merge)}]
-    return {"vocab": gone, "merges": merges, "unk_token": unknown}
+    fillers = {f"<gone {token}>": model["vocab"][token] for token in gone}
+    return {"vocab": {**gone, **fillers}, "merges": merges, "unk_token": unknown}
 
 
 def variants(model):
@@ -140,11 +144,14 @@ def main():
         full["model"].setdefault("unk_token", None)
         full.setdefault("normalizer", None)
         reference = Tokenizer.from_str(json.dumps(full))
+        first_added = original["added_tokens"][0]["id"]
         cases = []
         for text in FIXED + list(random_texts(seed, 15)):
             ids = reference.encode(text, add_special_tokens=False).ids
-            cases.append([text, ids, reference.decode(ids, skip_special_tokens=False),
-                          reference.decode(ids, skip_special_tokens=True)])
+            decodings = [reference.decode(ids, skip_special_tokens=skip) for skip in (False, True)]
+            # The library reads an added "\u00e9" in the byte alphabet and so decodes it to a broken byte; we do not.
+            broken = any("\u00e9" in (reference.id_to_token(i) or "") and i >= first_added for i in ids)
+            cases.append([text, ids] if broken else [text, ids, *decodings])
         made.append({"name": name, "patch": patch, "cases": cases})
     note = f"Made by tools/goldens/make_tokenizer_goldens.py with tokenizers {tokenizers.__version__}."
     lines = [json.dumps(variant) for variant in made]
