@@ -23,3 +23,8 @@ steadfast_find(steadfast::pcre2 pcre2.h pcre2-8)
 steadfast_find(steadfast::utf8proc utf8proc.h utf8proc)
 steadfast_find(steadfast::xxhash xxhash.h xxhash)
 steadfast_find(steadfast::httplib httplib.h cpp-httplib)
+# libcurl stays shared in static builds: its static form needs some ten libraries more.
+set(steadfast_suffixes ${CMAKE_FIND_LIBRARY_SUFFIXES})
+set(CMAKE_FIND_LIBRARY_SUFFIXES .so)
+find_package(CURL REQUIRED)
+set(CMAKE_FIND_LIBRARY_SUFFIXES ${steadfast_suffixes})

@@ -24,6 +24,9 @@ Config read_environment() {
   result.isa = variable("STEADFAST_ISA");
   result.log_level = variable("STEADFAST_LOG").value_or("info");
   result.no_color = variable("NO_COLOR").has_value();
+  result.hf_endpoint = variable("HF_ENDPOINT").value_or("https://huggingface.co");
+  while (result.hf_endpoint.ends_with('/')) result.hf_endpoint.pop_back();
+  result.hf_token = variable("HF_TOKEN");
   return result;
 }
 

@@ -12,6 +12,8 @@ struct Config {
   std::optional<std::string> isa;  // STEADFAST_ISA: scalar, avx2 or avx512; for tests of the row law
   std::string log_level = "info";  // STEADFAST_LOG: trace, debug, info, warn, error
   bool no_color = false;           // NO_COLOR set and not empty
+  std::string hf_endpoint;  // HF_ENDPOINT, else the public hub: where `pull ORG/NAME` fetches; no slash at its end
+  std::optional<std::string> hf_token;  // HF_TOKEN: sent to hf_endpoint alone
 
   // Where `pull` stores models: home / "models" / NAME.
   std::filesystem::path models() const { return home / "models"; }

@@ -17,7 +17,8 @@ struct Variable {
 
 // Leaves only these variables of ours set, then exits with 0 when `holds` agrees.
 [[noreturn]] void exit_by(std::initializer_list<Variable> variables, const std::function<bool(const Config&)>& holds) {
-  for (const char* name : {"STEADFAST_HOME", "XDG_DATA_HOME", "HOME", "STEADFAST_ISA", "STEADFAST_LOG", "NO_COLOR"}) {
+  for (const char* name : {"STEADFAST_HOME", "XDG_DATA_HOME", "HOME", "STEADFAST_ISA", "STEADFAST_LOG", "NO_COLOR",
+                           "HF_ENDPOINT", "HF_TOKEN"}) {
     unsetenv(name);
   }
   for (const Variable& variable : variables) setenv(variable.name, variable.value, 1);
@@ -48,6 +49,15 @@ TEST_F(ConfigDeathTest, OtherVariablesAndTheirDefaults) {
   EXPECT_EXIT(exit_by({}, [](const Config& c) { return !c.isa && c.log_level == "info" && !c.no_color; }), done, "");
   EXPECT_EXIT(exit_by({{"STEADFAST_ISA", "avx2"}, {"STEADFAST_LOG", "debug"}, {"NO_COLOR", "1"}},
                       [](const Config& c) { return c.isa == "avx2" && c.log_level == "debug" && c.no_color; }),
+              done, "");
+}
+
+TEST_F(ConfigDeathTest, TheHub) {
+  const testing::ExitedWithCode done(0);
+  EXPECT_EXIT(exit_by({}, [](const Config& c) { return c.hf_endpoint == "https://huggingface.co" && !c.hf_token; }),
+              done, "");
+  EXPECT_EXIT(exit_by({{"HF_ENDPOINT", "http://127.0.0.1:8000//"}, {"HF_TOKEN", "t"}},
+                      [](const Config& c) { return c.hf_endpoint == "http://127.0.0.1:8000" && c.hf_token == "t"; }),
               done, "");
 }
 
