@@ -17,6 +17,7 @@ void add_score(CLI::App& app, int& exit_status);
 void add_chat(CLI::App& app, int& exit_status);
 void add_info(CLI::App& app, int& exit_status);
 void add_serve(CLI::App& app, int& exit_status);
+void add_bench(CLI::App& app, int& exit_status);
 
 // Prints "steadfast: sentence" to standard error and returns 1.
 int fail(const Status& status);
