@@ -23,6 +23,11 @@ steadfast_find(steadfast::pcre2 pcre2.h pcre2-8)
 steadfast_find(steadfast::utf8proc utf8proc.h utf8proc)
 steadfast_find(steadfast::xxhash xxhash.h xxhash)
 steadfast_find(steadfast::httplib httplib.h cpp-httplib)
+# The package's library was built with these; its classes have other sizes without them.
+target_compile_definitions(steadfast::httplib INTERFACE
+  CPPHTTPLIB_OPENSSL_SUPPORT CPPHTTPLIB_ZLIB_SUPPORT CPPHTTPLIB_BROTLI_SUPPORT CPPHTTPLIB_USE_POLL)
+target_link_libraries(steadfast::httplib INTERFACE OpenSSL::SSL OpenSSL::Crypto)
+steadfast_find(steadfast::prometheus prometheus/registry.h prometheus-cpp-core)
 # libcurl stays shared in static builds: its static form needs some ten libraries more.
 set(steadfast_suffixes ${CMAKE_FIND_LIBRARY_SUFFIXES})
 set(CMAKE_FIND_LIBRARY_SUFFIXES .so)
