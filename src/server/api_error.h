@@ -38,8 +38,8 @@ std::string shown_word(std::string_view text);
 template <typename T>
 class [[nodiscard]] Outcome {
  public:
-  Outcome(T value) : value_(std::move(value)) {}            // NOLINT: implicit by design, as `return value;`
-  Outcome(ApiError error) : error_(std::move(error)) {}     // NOLINT: the same
+  Outcome(T value) : value_(std::move(value)) {}         // NOLINT: implicit by design, as `return value;`
+  Outcome(ApiError error) : error_(std::move(error)) {}  // NOLINT: the same
   explicit operator bool() const { return value_.has_value(); }
   T& operator*() {
     CHECK(value_.has_value(), "value of a failed Outcome: {}", error_.message);

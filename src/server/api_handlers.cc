@@ -14,7 +14,8 @@ ApiError no_tokenizer() {
 ReplyHead make_head(const ApiState& state, const char* prefix) {
   ReplyHead head;
   head.id = prefix + random_hex(12);
-  head.created = std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+  head.created =
+      std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
   head.model = state.model_name;
   head.model_digest = state.service.card().digest;
   return head;
@@ -84,7 +85,8 @@ Outcome<Job> chat_job(ApiState& state, const std::string& body) {
   ReplyHead head = make_head(state, "chatcmpl-");
   add_choices(state, chat->generation, prompt->ids, job, head);
   ChatForm form{chat->generation.top_logprobs >= 0, output_options(state, *chat, prompt->text)};
-  job.builder = make_chat_builder(std::move(head), chat->generation.choices, state.service.tokenizer(), std::move(form));
+  job.builder =
+      make_chat_builder(std::move(head), chat->generation.choices, state.service.tokenizer(), std::move(form));
   return job;
 }
 
@@ -180,8 +182,8 @@ Outcome<Json> detokenize(ApiState& state, const std::string& body) {
 
 std::optional<ApiError> check_model(const ApiState& state, const std::string& name) {
   if (name.empty() || name == state.model_name || name == state.service.card().name) return std::nullopt;
-  return ApiError{404, fmt::format("the model '{}' is not served here; '{}' is", shown_word(name), state.model_name), "model",
-                  "model_not_found"};
+  return ApiError{404, fmt::format("the model '{}' is not served here; '{}' is", shown_word(name), state.model_name),
+                  "model", "model_not_found"};
 }
 
 Outcome<EncodedPrompt> encode_chat(const ApiState& state, TemplateInput input) {
@@ -197,12 +199,16 @@ std::optional<ApiError> check_prompt(const ApiState& state, std::span<const Toke
   const auto window = static_cast<std::size_t>(state.service.card().window);
   if (prompt.empty()) return bad_field("prompt", "the prompt is empty");
   if (prompt.size() >= window) {
-    return ApiError{400, fmt::format("the prompt has {} tokens; this server's window holds {}, the reply included",
-                                     prompt.size(), window), "messages", "context_length_exceeded"};
+    return ApiError{400,
+                    fmt::format("the prompt has {} tokens; this server's window holds {}, the reply included",
+                                prompt.size(), window),
+                    "messages", "context_length_exceeded"};
   }
   if (prompt.size() + static_cast<std::size_t>(max_tokens) > window) {
-    return ApiError{400, fmt::format("the prompt has {} tokens and the reply may have {}; this server's window holds {}",
-                                     prompt.size(), max_tokens, window), "max_tokens", "context_length_exceeded"};
+    return ApiError{400,
+                    fmt::format("the prompt has {} tokens and the reply may have {}; this server's window holds {}",
+                                prompt.size(), max_tokens, window),
+                    "max_tokens", "context_length_exceeded"};
   }
   return std::nullopt;
 }
@@ -233,12 +239,11 @@ void handle_detokenize(ApiState& state, const httplib::Request& request, httplib
 
 Json model_json(const ApiState& state) {
   const ModelCard& card = state.service.card();
-  return {{"id", state.model_name}, {"object", "model"},          {"created", card.created}, {"owned_by", "steadfast"},
-          {"family", card.family},  {"max_model_len", card.window}, {"digest", card.digest}};
+  return {{"id", state.model_name},  {"object", "model"},     {"created", card.created},
+          {"owned_by", "steadfast"}, {"family", card.family}, {"max_model_len", card.window},
+          {"digest", card.digest}};
 }
 
-Json models_json(const ApiState& state) {
-  return {{"object", "list"}, {"data", Json::array({model_json(state)})}};
-}
+Json models_json(const ApiState& state) { return {{"object", "list"}, {"data", Json::array({model_json(state)})}}; }
 
 }  // namespace steadfast

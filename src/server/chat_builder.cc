@@ -16,7 +16,8 @@ class ChatBuilder : public ReplyBuilder {
   std::vector<Json> opening() const override {
     std::vector<Json> chunks;
     for (std::size_t i = 0; i < choices(); ++i) {
-      chunks.push_back(chunk(Json::array({choice_json(static_cast<int>(i), {{"role", "assistant"}, {"content", ""}})})));
+      chunks.push_back(
+          chunk(Json::array({choice_json(static_cast<int>(i), {{"role", "assistant"}, {"content", ""}})})));
     }
     return chunks;
   }
@@ -82,8 +83,8 @@ class ChatBuilder : public ReplyBuilder {
                       {"logprobs", logprobs_ ? take_logprobs(state) : Json(nullptr)},
                       {"finish_reason", total(index).finish}});
     }
-    return {{"id", head_.id},          {"object", "chat.completion"},  {"created", head_.created},
-            {"model", head_.model},    {"choices", std::move(list)},   {"usage", usage()},
+    return {{"id", head_.id},         {"object", "chat.completion"}, {"created", head_.created},
+            {"model", head_.model},   {"choices", std::move(list)},  {"usage", usage()},
             {"steadfast", receipts()}};
   }
 
@@ -140,9 +141,8 @@ class ChatBuilder : public ReplyBuilder {
   Json call_json(int choice, int index, const ToolCall& call) const {
     const std::string& digest = head_.receipts[static_cast<std::size_t>(choice)].request_digest;
     const std::string id = hex(sha256(fmt::format("{}/{}", digest, index))).substr(0, 24);
-    return {{"id", "call_" + id},
-            {"type", "function"},
-            {"function", {{"name", call.name}, {"arguments", call.arguments}}}};
+    return {
+        {"id", "call_" + id}, {"type", "function"}, {"function", {{"name", call.name}, {"arguments", call.arguments}}}};
   }
 
   const Tokenizer* tokenizer_;
@@ -152,7 +152,8 @@ class ChatBuilder : public ReplyBuilder {
 
 }  // namespace
 
-std::unique_ptr<ReplyBuilder> make_chat_builder(ReplyHead head, int choices, const Tokenizer* tokenizer, ChatForm form) {
+std::unique_ptr<ReplyBuilder> make_chat_builder(ReplyHead head, int choices, const Tokenizer* tokenizer,
+                                                ChatForm form) {
   return std::make_unique<ChatBuilder>(std::move(head), choices, tokenizer, std::move(form));
 }
 

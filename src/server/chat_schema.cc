@@ -82,13 +82,15 @@ std::optional<ApiError> read_function_name(FieldReader& fields, Json& out) {
   const auto name = fields.string("name");
   if (fields.error()) return fields.error();
   if (!name || !is_function_name(*name)) {
-    return bad_field(fields.name("name"), "'{}' must have 1 to 128 letters, digits or any of _-.:/", fields.name("name"));
+    return bad_field(fields.name("name"), "'{}' must have 1 to 128 letters, digits or any of _-.:/",
+                     fields.name("name"));
   }
   out["name"] = *name;
   return std::nullopt;
 }
 
-std::optional<ApiError> read_tool_calls(const Json& calls, const std::string& at, const RequestLimits& limits, Json& out) {
+std::optional<ApiError> read_tool_calls(const Json& calls, const std::string& at, const RequestLimits& limits,
+                                        Json& out) {
   Json list = Json::array();
   if (calls.size() > limits.tools) return bad_field(at, "'{}' may have at most {} calls", at, limits.tools);
   for (std::size_t i = 0; i < calls.size(); ++i) {
@@ -119,7 +121,8 @@ std::optional<std::string> role_of(const std::string& role) {
   return std::nullopt;
 }
 
-std::optional<ApiError> read_message(const Json& message, const std::string& at, const RequestLimits& limits, Json& out) {
+std::optional<ApiError> read_message(const Json& message, const std::string& at, const RequestLimits& limits,
+                                     Json& out) {
   if (!message.is_object()) return bad_field(at, "'{}' must be an object, not {}", at, kind_of(message));
   FieldReader fields(message, at + ".");
   const auto given = fields.string("role");

@@ -8,7 +8,7 @@ namespace steadfast {
 struct ChatRequest {
   std::string model;  // empty: the request names none
   Generation generation;
-  TemplateInput input;          // messages in the template's form; tools null with tool_choice "none"
+  TemplateInput input;           // messages in the template's form; tools null with tool_choice "none"
   std::string reasoning_effort;  // empty: absent
 };
 

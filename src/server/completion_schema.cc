@@ -31,7 +31,8 @@ std::optional<ApiError> read_prompts(const Json* prompt, const ModelCard& card, 
     return std::nullopt;
   }
   if (!prompt->is_array()) {
-    return bad_field("prompt", "'prompt' must be a string, a list of strings, a list of token ids or a list of such lists");
+    return bad_field("prompt",
+                     "'prompt' must be a string, a list of strings, a list of token ids or a list of such lists");
   }
   if (prompt->empty()) return bad_field("prompt", "'prompt' is empty");
   if (prompt->front().is_number()) {
@@ -40,7 +41,8 @@ std::optional<ApiError> read_prompts(const Json* prompt, const ModelCard& card, 
     out.emplace_back(std::move(ids));
     return std::nullopt;
   }
-  if (prompt->size() > limits.prompts) return bad_field("prompt", "'prompt' may hold at most {} prompts", limits.prompts);
+  if (prompt->size() > limits.prompts)
+    return bad_field("prompt", "'prompt' may hold at most {} prompts", limits.prompts);
   const bool texts = prompt->front().is_string();
   for (std::size_t i = 0; i < prompt->size(); ++i) {
     const Json& item = (*prompt)[i];
@@ -64,7 +66,8 @@ ApiError not_an_object() { return {400, "the body must be a JSON object", "", "i
 
 }  // namespace
 
-Outcome<CompletionRequest> read_completion_request(const Json& body, const ModelCard& card, const RequestLimits& limits) {
+Outcome<CompletionRequest> read_completion_request(const Json& body, const ModelCard& card,
+                                                   const RequestLimits& limits) {
   constexpr int kDefaultTokens = 16;  // OpenAI's, for this endpoint
   if (!body.is_object()) return not_an_object();
   FieldReader fields(body);

@@ -16,7 +16,8 @@ struct CompletionRequest {
   bool echo = false;
 };
 
-Outcome<CompletionRequest> read_completion_request(const Json& body, const ModelCard& card, const RequestLimits& limits);
+Outcome<CompletionRequest> read_completion_request(const Json& body, const ModelCard& card,
+                                                   const RequestLimits& limits);
 
 struct TokenizeRequest {
   std::string model;

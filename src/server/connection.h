@@ -15,12 +15,12 @@ namespace steadfast {
 struct ConnectionLimits {
   std::size_t head_bytes = 32 * 1024;
   std::size_t head_lines = 100;
-  std::size_t target_bytes = 4096;                 // method, path and query
+  std::size_t target_bytes = 4096;  // method, path and query
   std::size_t body_bytes = 8 * 1024 * 1024;
-  std::chrono::milliseconds idle{30'000};          // to the first byte of a request
-  std::chrono::milliseconds head{10'000};          // from there to the end of its head
-  std::chrono::milliseconds patience{30'000};      // waiting for the peer in all, beside what slow_bytes allows for
-  std::size_t slow_bytes = 4096;                   // each so many bytes earn another second
+  std::chrono::milliseconds idle{30'000};      // to the first byte of a request
+  std::chrono::milliseconds head{10'000};      // from there to the end of its head
+  std::chrono::milliseconds patience{30'000};  // waiting for the peer in all, beside what slow_bytes allows for
+  std::size_t slow_bytes = 4096;               // each so many bytes earn another second
 };
 
 // What the log and the metrics say of a request. Filled in by whoever knows.
@@ -77,7 +77,7 @@ class Connection : public httplib::Stream {
   ConnectionLimits limits_;
   std::string incoming_;  // received; the first used_ bytes were handed out
   std::size_t used_ = 0;
-  std::string head_;      // the checked head that httplib reads
+  std::string head_;  // the checked head that httplib reads
   std::size_t head_read_ = 0;
   std::vector<std::pair<std::string, std::string>> headers_;
   std::size_t body_left_ = 0, raw_left_ = 0;

@@ -1,4 +1,5 @@
-// Reads the typed fields of one JSON object, keeping the first error. null counts as absent, as OpenAI's clients mean it.
+// Reads the typed fields of one JSON object, keeping the first error. null counts as absent, as OpenAI's clients mean
+// it.
 #pragma once
 
 #include <cstdint>

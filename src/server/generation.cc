@@ -41,7 +41,8 @@ void read_sampling(FieldReader& fields, const ModelCard& card, const RequestLimi
   sampling = card.defaults;
   set(fields.number("temperature", 0, kLargest), sampling.temperature);
   set(fields.number("top_p", 0, 1), sampling.top_p);
-  if (fields.ok() && sampling.top_p == 0) fields.fail("top_p", "'top_p' must be more than 0; for greedy use temperature 0");
+  if (fields.ok() && sampling.top_p == 0)
+    fields.fail("top_p", "'top_p' must be more than 0; for greedy use temperature 0");
   set(fields.number("min_p", 0, 1), sampling.min_p);
   if (const auto top_k = fields.integer("top_k", -1, kMostTokens)) {
     sampling.top_k = static_cast<int>(std::max<std::int64_t>(*top_k, 0));
@@ -161,7 +162,8 @@ void refuse_unsupported(FieldReader& fields) {
     if (inner.error()) return fields.fail(*inner.error());
     if (!type) return fields.fail("response_format", "'response_format.type' is missing");
     if (*type != "text") {
-      fields.fail("response_format", "'response_format' of type '{}' is not supported: {}", shown_word(*type), kConstrained);
+      fields.fail("response_format", "'response_format' of type '{}' is not supported: {}", shown_word(*type),
+                  kConstrained);
     }
   }
 }

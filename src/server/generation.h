@@ -8,7 +8,7 @@ namespace steadfast {
 
 // What one request may ask for at most. Each has its sentence in docs/api.md.
 struct RequestLimits {
-  int choices = 64;              // n
+  int choices = 64;  // n
   int stop_strings = 16;
   std::size_t stop_bytes = 1024;  // of one stop string
   std::size_t bias_entries = 4096;

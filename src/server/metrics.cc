@@ -8,7 +8,8 @@ namespace steadfast {
 
 namespace {
 
-const prometheus::Histogram::BucketBoundaries kSeconds = {0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 1800};
+const prometheus::Histogram::BucketBoundaries kSeconds = {0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1,
+                                                          5,     10,    30,   60,   300, 1800};
 
 prometheus::MetricFamily single(const char* name, const char* help, prometheus::MetricType type, double value) {
   prometheus::MetricFamily family;

@@ -53,8 +53,8 @@ class OutputParser {
 
   OutputOptions options_;
   State state_;
-  std::string text_;         // not decided on yet
-  std::string space_;        // white space before the call being read
+  std::string text_;   // not decided on yet
+  std::string space_;  // white space before the call being read
   bool finished_ = false;
   bool begun_ = false;       // reasoning: a character other than a newline was seen
   bool after_call_ = false;  // content: nothing but white space since the last call

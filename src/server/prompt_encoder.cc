@@ -143,7 +143,8 @@ TemplateInput PromptEncoder::marked_input(const TemplateInput& input, std::strin
   return out;
 }
 
-std::vector<PromptEncoder::Match> PromptEncoder::matches(std::string_view text, std::span<const std::size_t> marks) const {
+std::vector<PromptEncoder::Match> PromptEncoder::matches(std::string_view text,
+                                                         std::span<const std::size_t> marks) const {
   std::vector<Match> found;
   for (std::size_t at = 0; at < text.size();) {
     if (!edge_[static_cast<unsigned char>(text[at])]) {
@@ -204,7 +205,9 @@ std::size_t PromptEncoder::count_controls(std::span<const TokenId> ids) const {
 Outcome<EncodedPrompt> PromptEncoder::encode_marked(const TemplateInput& input, std::string plain,
                                                     std::string_view mark) const {
   auto rendered = template_.render(marked_input(input, mark));
-  if (!rendered) return ApiError{400, fmt::format("the model's chat template refused the messages: {}", rendered.message()), "messages", ""};
+  if (!rendered)
+    return ApiError{400, fmt::format("the model's chat template refused the messages: {}", rendered.message()),
+                    "messages", ""};
   std::string text;
   std::vector<std::size_t> marks;
   const std::string& with_marks = *rendered;
@@ -216,13 +219,15 @@ Outcome<EncodedPrompt> PromptEncoder::encode_marked(const TemplateInput& input, 
     at = next + mark.size();
   }
   const auto found = matches(text, marks);
-  const auto own = static_cast<std::size_t>(std::count_if(found.begin(), found.end(), [](const Match& m) { return !m.marked; }));
+  const auto own =
+      static_cast<std::size_t>(std::count_if(found.begin(), found.end(), [](const Match& m) { return !m.marked; }));
   // A template that looks at its contents' tags may render marked ones differently; without such tags it has no cause.
   if (own == found.size() && matches(plain, {}).size() == own) text = std::move(plain);
   EncodedPrompt prompt{std::move(text), {}};
   prompt.ids = own == found.size() ? tokenizer_.encode(prompt.text) : encode_guarded(prompt.text, found);
   if (count_controls(prompt.ids) > own) {
-    return ApiError{400, "the messages hold a control token of this model in a form that cannot be kept apart; reword it",
+    return ApiError{400,
+                    "the messages hold a control token of this model in a form that cannot be kept apart; reword it",
                     "messages", ""};
   }
   return prompt;
@@ -230,14 +235,17 @@ Outcome<EncodedPrompt> PromptEncoder::encode_marked(const TemplateInput& input, 
 
 Outcome<EncodedPrompt> PromptEncoder::encode(const TemplateInput& input) const {
   auto rendered = template_.render(input);
-  if (!rendered) return ApiError{400, fmt::format("the model's chat template refused the messages: {}", rendered.message()), "messages", ""};
+  if (!rendered)
+    return ApiError{400, fmt::format("the model's chat template refused the messages: {}", rendered.message()),
+                    "messages", ""};
   if (!needs_marks(input.messages) && !needs_marks(input.tools) && !needs_marks(input.kwargs)) {
     EncodedPrompt prompt{std::move(*rendered), {}};
     prompt.ids = tokenizer_.encode(prompt.text);
     return prompt;
   }
   const std::string mark = free_mark(input);
-  if (mark.empty()) return ApiError{400, "the messages use every private-use character; leave them out", "messages", ""};
+  if (mark.empty())
+    return ApiError{400, "the messages use every private-use character; leave them out", "messages", ""};
   return encode_marked(input, std::move(*rendered), mark);
 }
 

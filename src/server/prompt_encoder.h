@@ -51,7 +51,7 @@ class PromptEncoder {
 
   const Tokenizer& tokenizer_;
   const ChatTemplate& template_;
-  std::vector<Control> controls_;         // longest first
+  std::vector<Control> controls_;          // longest first
   std::vector<std::string> first_, last_;  // the characters that begin and end them
   std::array<bool, 256> edge_{};           // bytes that begin one of those characters
   std::vector<bool> is_control_;           // by id

@@ -16,11 +16,11 @@ class ReplyBuilder {
   ReplyBuilder(ReplyHead head, int choices) : head_(std::move(head)), totals_(static_cast<std::size_t>(choices)) {}
   virtual ~ReplyBuilder() = default;
 
-  virtual std::vector<Json> opening() const { return {}; }         // chunks before any event
-  virtual std::vector<Json> stream(const ReplyEvent& event) = 0;   // the event's chunks
-  virtual void collect(const ReplyEvent& event) = 0;               // the same into the whole
-  virtual Json whole() = 0;                                        // after the last event
-  virtual Json chunk(Json choices) const = 0;                      // a chunk around its list of choices
+  virtual std::vector<Json> opening() const { return {}; }        // chunks before any event
+  virtual std::vector<Json> stream(const ReplyEvent& event) = 0;  // the event's chunks
+  virtual void collect(const ReplyEvent& event) = 0;              // the same into the whole
+  virtual Json whole() = 0;                                       // after the last event
+  virtual Json chunk(Json choices) const = 0;                     // a chunk around its list of choices
 
   // After the last event: {"choices": [], "usage": ...}.
   Json usage_chunk() const;

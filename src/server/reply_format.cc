@@ -85,7 +85,8 @@ std::size_t count_characters(std::string_view text) {
 }
 
 ApiError end_error(const ReplyEnd& end) {
-  if (end.reason == FinishReason::kCancelled) return {503, "the reply was cancelled: the server is stopping", "", "cancelled"};
+  if (end.reason == FinishReason::kCancelled)
+    return {503, "the reply was cancelled: the server is stopping", "", "cancelled"};
   return {500, "the engine failed on this reply; the server's log says more", "", "engine_error"};
 }
 

@@ -1,4 +1,5 @@
-// What all replies share: their head, log-probabilities and usage in OpenAI's forms (model-spec 9.5), server-sent events.
+// What all replies share: their head, log-probabilities and usage in OpenAI's forms (model-spec 9.5), server-sent
+// events.
 #pragma once
 
 #include <string>

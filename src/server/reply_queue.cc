@@ -59,7 +59,9 @@ ReplySet::~ReplySet() { cancel(); }
 std::optional<ApiError> ReplySet::submit(std::vector<Request> requests) {
   const int streams = static_cast<int>(requests.size());
   if (streams > count_->most()) {
-    return ApiError{400, fmt::format("the request asks for {} replies at once; this server takes {}", streams, count_->most()), "n", ""};
+    return ApiError{
+        400, fmt::format("the request asks for {} replies at once; this server takes {}", streams, count_->most()), "n",
+        ""};
   }
   if (!count_->take(streams)) return ApiError{503, "the server's queue is full; try again later", "", "queue_full"};
   for (int i = 0; i < streams; ++i) {

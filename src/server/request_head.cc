@@ -25,12 +25,13 @@ std::string lower(std::string_view text) {
 
 std::string_view trimmed(std::string_view text) {
   const auto first = text.find_first_not_of(" \t");
-  return first == std::string_view::npos ? std::string_view{} : text.substr(first, text.find_last_not_of(" \t") - first + 1);
+  return first == std::string_view::npos ? std::string_view{}
+                                         : text.substr(first, text.find_last_not_of(" \t") - first + 1);
 }
 
 // Ranges and compressed replies are not served; the other names are ones that httplib adds itself.
 bool is_dropped(const std::string& name) {
-  constexpr std::array kDropped = {"range",      "if-range",   "accept-encoding", "remote_addr",
+  constexpr std::array kDropped = {"range",       "if-range",   "accept-encoding", "remote_addr",
                                    "remote_port", "local_addr", "local_port"};
   return std::find(kDropped.begin(), kDropped.end(), name) != kDropped.end();
 }
@@ -124,8 +125,8 @@ std::optional<HeadError> read_request_head(std::string_view text, const HeadLimi
   if (head.chunked && (head.content_length || old)) {
     return HeadError{400, "Transfer-Encoding goes with HTTP/1.1 and without Content-Length"};
   }
-  const bool has_host = std::any_of(head.headers.begin(), head.headers.end(),
-                                    [](const auto& header) { return header.first == "host"; });
+  const bool has_host =
+      std::any_of(head.headers.begin(), head.headers.end(), [](const auto& header) { return header.first == "host"; });
   if (!old && !has_host) return HeadError{400, "the Host header is missing"};
   head.close = head.close || old;
   head.text += "\r\n";

@@ -87,8 +87,8 @@ bool write_events(httplib::DataSink& sink, const std::vector<Json>& chunks) {
 
 bool write_stream(Running& running, httplib::DataSink& sink) {
   if (!write_events(sink, running.builder().opening())) return false;
-  const auto error = running.follow(
-      [&](const ReplyEvent& event) { return write_events(sink, running.builder().stream(event)); });
+  const auto error =
+      running.follow([&](const ReplyEvent& event) { return write_events(sink, running.builder().stream(event)); });
   if (error && error->status == 499) return false;
   if (error && !write_events(sink, {to_json(*error)})) return false;
   if (!error && running.include_usage() && !write_events(sink, {running.builder().usage_chunk()})) return false;

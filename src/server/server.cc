@@ -46,7 +46,8 @@ std::optional<ApiError> check_key(const ApiState& state, const Connection& conne
 }
 
 // Browsers name the page that a request comes from. Without this any page could use a server on its visitor's machine.
-std::optional<ApiError> check_origin(const ApiState& state, const httplib::Request& request, const Connection& connection) {
+std::optional<ApiError> check_origin(const ApiState& state, const httplib::Request& request,
+                                     const Connection& connection) {
   const std::string* origin = connection.header("origin");
   if (origin == nullptr || request.method != "POST") return std::nullopt;
   if (state.options.cors_origin == "*" || *origin == state.options.cors_origin) return std::nullopt;
@@ -69,8 +70,9 @@ void answer_preflight(const ApiState& state, httplib::Response& response) {
   response.set_header("Access-Control-Max-Age", "600");
 }
 
-constexpr const char* kRoutes[] = {"/v1/chat/completions", "/v1/completions", "/v1/models", "/tokenize", "/detokenize",
-                                   "/health",              "/v1/health",      "/version",   "/metrics"};
+constexpr const char* kRoutes[] = {
+    "/v1/chat/completions", "/v1/completions", "/v1/models", "/tokenize", "/detokenize", "/health",
+    "/v1/health",           "/version",        "/metrics"};
 
 std::string route_of(const std::string& path) {
   for (const char* route : kRoutes) {
@@ -117,7 +119,8 @@ ApiState::ApiState(Service& the_service, ServerOptions the_options)
 
 Result<std::vector<std::string>> read_api_keys(const std::filesystem::path& file) {
   std::ifstream in(file);
-  if (!in) return Status::error("cannot read the API keys in {}; give a readable file with one key a line", file.string());
+  if (!in)
+    return Status::error("cannot read the API keys in {}; give a readable file with one key a line", file.string());
   std::vector<std::string> keys;
   std::string line;
   while (std::getline(in, line)) {
@@ -140,14 +143,16 @@ struct ApiServer::Impl {
       : state(service, std::move(options)), transport(transport_options(state.options)) {
     install_posts();
     install_gets();
-    transport.set_gate([this](const httplib::Request& request, const Connection& connection) -> std::optional<ApiError> {
-      if (is_open(request.path)) return std::nullopt;
-      if (auto error = check_origin(state, request, connection)) return error;
-      return check_key(state, connection);
-    });
+    transport.set_gate(
+        [this](const httplib::Request& request, const Connection& connection) -> std::optional<ApiError> {
+          if (is_open(request.path)) return std::nullopt;
+          if (auto error = check_origin(state, request, connection)) return error;
+          return check_key(state, connection);
+        });
     transport.set_preflight([this](const auto&, auto& response) { answer_preflight(state, response); });
     transport.set_decorator([this](const auto& request, auto& response) { add_cors(state, request, response); });
-    transport.set_finished([this](const Connection& connection, double seconds) { log_request(state, connection, seconds); });
+    transport.set_finished(
+        [this](const Connection& connection, double seconds) { log_request(state, connection, seconds); });
   }
 
   void install_posts() {

@@ -12,8 +12,8 @@ namespace steadfast {
 
 struct ServerOptions {
   std::string host = "127.0.0.1";
-  int port = 8080;  // 0: any free one
-  std::string alias;  // the model's name for clients; empty: the card's
+  int port = 8080;                    // 0: any free one
+  std::string alias;                  // the model's name for clients; empty: the card's
   std::vector<std::string> api_keys;  // empty: none is asked for
   std::string cors_origin;            // the one web origin that may call, or "*"; empty: none
   int streams = 64;                   // running and waiting; more are told 503

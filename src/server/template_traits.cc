@@ -38,8 +38,9 @@ TemplateTraits probe_template(const ChatTemplate& chat_template) {
   TemplateInput with_tool = question("x");
   const Json parameters = {{"type", "object"}, {"properties", Json::object()}};
   with_tool.tools = Json::array();
-  with_tool.tools.push_back({{"type", "function"},
-                             {"function", {{"name", "probe_function"}, {"description", "x"}, {"parameters", parameters}}}});
+  with_tool.tools.push_back(
+      {{"type", "function"},
+       {"function", {{"name", "probe_function"}, {"description", "x"}, {"parameters", parameters}}}});
   const std::string text = rendered(chat_template, with_tool);
   traits.takes_tools = text.find("probe_function") != std::string::npos;
   if (traits.takes_tools && text.find("<tool_call>") != std::string::npos) {

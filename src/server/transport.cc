@@ -45,7 +45,8 @@ Status Transport::listen_on() {
   addrinfo* found = nullptr;
   const std::string port = std::to_string(options_.port);
   if (const int error = getaddrinfo(options_.host.c_str(), port.c_str(), &hints, &found); error != 0) {
-    return Status::error("cannot listen on {}: {}; give an address of this machine", options_.host, gai_strerror(error));
+    return Status::error("cannot listen on {}: {}; give an address of this machine", options_.host,
+                         gai_strerror(error));
   }
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> addresses(found, freeaddrinfo);
   std::string why = "no address";
@@ -112,7 +113,8 @@ void Transport::admit(int fd) {
   std::uint64_t number = 0;
   {
     const std::lock_guard lock(mutex_);
-    const auto taken = std::count_if(places_.begin(), places_.end(), [](const auto& entry) { return !entry.second.evicted; });
+    const auto taken =
+        std::count_if(places_.begin(), places_.end(), [](const auto& entry) { return !entry.second.evicted; });
     if (static_cast<std::size_t>(taken) >= options_.connections && !make_room()) {
       const std::string text = full_reply();
       send(fd, text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);

@@ -64,7 +64,7 @@ class Transport : private httplib::Server {
  private:
   struct Place {
     Connection* connection;
-    bool busy = false;  // has a request, from its first byte
+    bool busy = false;    // has a request, from its first byte
     bool reading = true;  // waits for the client to send a head
     bool evicted = false;
   };

@@ -64,9 +64,8 @@ void reply_error(const httplib::Request& request, httplib::Response& response, c
 }
 
 void Transport::install_handlers() {
-  set_pre_routing_handler([this](const httplib::Request& request, httplib::Response& response) {
-    return route(request, response);
-  });
+  set_pre_routing_handler(
+      [this](const httplib::Request& request, httplib::Response& response) { return route(request, response); });
   set_expect_100_continue_handler([this](const httplib::Request& request, httplib::Response& response) {
     return refused(request, response) ? response.status : 100;
   });
@@ -107,9 +106,11 @@ void Transport::post(const std::string& path, BodyHandler handler) {
       return !too_large;
     });
     if (too_large) {
-      return reply_error(request, response,
-                         {413, fmt::format("the body is larger than the {} bytes that this server accepts",
-                                           options_.limits.body_bytes), "", ""});
+      return reply_error(
+          request, response,
+          {413,
+           fmt::format("the body is larger than the {} bytes that this server accepts", options_.limits.body_bytes), "",
+           ""});
     }
     if (!whole) return reply_error(request, response, {400, "the body is malformed or did not come whole", "", ""});
     posts_.at(path)(request, response, body);
