@@ -66,6 +66,7 @@ struct LinearJob {
   Matrix out;
   const float* bias = nullptr;  // device memory, [weight->out()]
   const float* add = nullptr;   // same rows and stride as out; may be out's own data
+  bool fine = false;            // int8 activations in two digits (16 bits); for the head, where noise reaches the logits
 };
 
 // Rotary positions: cos and sin for each row of a round, [rows][dims / 2].

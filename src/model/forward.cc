@@ -98,7 +98,7 @@ Status Model::forward(const Round& round, Workspace& w) const {
 
 void Model::head(const Workspace& workspace, int first, const Matrix& out) const {
   const Matrix rows(workspace.final_.row(first), out.rows, config_.hidden);
-  ops::linear(*backend_, rows, {&weights_.head(), out, nullptr, nullptr});
+  ops::linear(*backend_, rows, {&weights_.head(), out, nullptr, nullptr, /*fine=*/true});
 }
 
 }  // namespace steadfast

@@ -1,7 +1,7 @@
 // linear: out = x W^T (+ bias) (+ add), for several weights that read the same x.
 // x [rows, in]; weight [out, in]; bias [out]; add, out [rows, out]. The product first, + bias, + add.
 // Arithmetic, CPU int8: x is quantised per row and weight group to int8; exact int32 dots; groups scaled and added in
-// fp32, ascending. CPU f32 and bf16: one fp32 chain over k ascending (bf16: x and expanded weights rounded first).
+// fp32, ascending. A fine job's x has 16-bit codes in two int8 digits: the same sums, exact too. CPU f32 and bf16: one fp32 chain over k ascending (bf16: x and expanded weights rounded first).
 // Unquantised weights take the f32 arithmetic under int8 too: they have no groups.
 #pragma once
 

@@ -39,11 +39,12 @@ class CpuBackend : public Backend {
   // x quantised once for each group size that the jobs need, or rounded to bf16, or as it is.
   struct Quantised {
     int group = 0;
-    std::vector<std::int8_t> codes;
+    bool fine = false;
+    std::vector<std::int8_t> codes, low;
     std::vector<float> scales;
     std::vector<std::int32_t> sums;
   };
-  const Quantised& quantised(int group) const;
+  const Quantised& quantised(int group, bool fine) const;
   void prepare(const Matrix& x, std::span<const LinearJob> jobs);
 
   const Kernels* kernels_;

@@ -32,9 +32,10 @@ struct DenseWeight {
   const void* values = nullptr;
 };
 
-// Rows quantised to int8 for groups of one size: x = scale * code.
+// Rows quantised for groups of one size: x = scale * code. A code is one int8 digit, or two (fine): 256 * high + low.
 struct QuantRows {
-  const std::int8_t* codes = nullptr;      // [rows][in]
+  const std::int8_t* codes = nullptr;      // [rows][in], the high digits
+  const std::int8_t* low = nullptr;        // [rows][in], the low digits; nullptr: one digit
   const float* scales = nullptr;           // [rows][in / group]
   const std::int32_t* sums = nullptr;      // [rows][in / group]: sum of the codes
 };
@@ -75,8 +76,9 @@ constexpr int attention_scratch(int dim) { return kMaxQueries * (kSpan + 2 * dim
 
 struct Kernels {
   const char* name;
-  // codes, scales, sums of `in` floats in groups: scale = max|x| / 127, code = round(x * (127 / max|x|)).
-  void (*quantise)(const float* x, int in, int group, std::int8_t* codes, float* scales, std::int32_t* sums);
+  // codes, scales, sums of `in` floats in groups: scale = max|x| / limit, code = round(x * (limit / max|x|)), limit 127.
+  // With low: limit 127 * 256, code = 256 * codes + low, low in [-128, 127].
+  void (*quantise)(const float* x, int in, int group, std::int8_t* codes, std::int8_t* low, float* scales, std::int32_t* sums);
   // Tiles [first_tile, last_tile) for rows [first_row, last_row).
   void (*linear_int8)(const AffineWeight&, const QuantRows&, const LinearOutput&, int first_tile, int last_tile,
                       int first_row, int last_row);

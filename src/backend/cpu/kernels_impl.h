@@ -12,17 +12,28 @@ namespace steadfast::cpu {
 namespace {
 
 template <typename S>
-void quantise(const float* x, int in, int group, std::int8_t* codes, float* scales, std::int32_t* sums) {
+void quantise(const float* x, int in, int group, std::int8_t* codes, std::int8_t* low, float* scales, std::int32_t* sums) {
+  const float limit = low != nullptr ? 127.0f * 256 : 127.0f;
   for (int g = 0; g * group < in; ++g) {
     const float* xs = x + g * group;
     auto peak = S::zero();
     for (int i = 0; i < group; i += kLanes) peak = S::max(S::abs(S::load(xs + i)), peak);
     const float amax = max_lanes<S>(peak);
-    const float inverse = amax > 0 ? 127.0f / amax : 0.0f;
-    scales[g] = amax / 127.0f;
-    for (int i = 0; i < group; i += kLanes) S::store_int8(codes + g * group + i, S::mul(S::load(xs + i), S::set1(inverse)));
+    const float inverse = amax > 0 ? limit / amax : 0.0f;
+    scales[g] = amax / limit;
+    std::int8_t* high = codes + g * group;
+    if (low == nullptr) {
+      for (int i = 0; i < group; i += kLanes) S::store_int8(high + i, S::mul(S::load(xs + i), S::set1(inverse)));
+    } else {
+      for (int i = 0; i < group; i += kLanes) {  // whole numbers below 2^24: each step is exact
+        const auto code = S::round(S::mul(S::load(xs + i), S::set1(inverse)));
+        const auto top = S::round(S::mul(code, S::set1(1.0f / 256)));
+        S::store_int8(high + i, top);
+        S::store_int8(low + g * group + i, S::fma(top, S::set1(-256.0f), code));
+      }
+    }
     std::int32_t sum = 0;
-    for (int i = 0; i < group; ++i) sum += codes[g * group + i];
+    for (int i = 0; i < group; ++i) sum += low == nullptr ? high[i] : 256 * high[i] + low[g * group + i];
     sums[g] = sum;
   }
 }

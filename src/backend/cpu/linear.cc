@@ -31,9 +31,9 @@ void plan(std::span<const LinearJob> jobs, int rows, int threads, std::vector<Un
 
 }  // namespace
 
-const CpuBackend::Quantised& CpuBackend::quantised(int group) const {
+const CpuBackend::Quantised& CpuBackend::quantised(int group, bool fine) const {
   for (const auto& entry : quantised_)
-    if (entry.group == group) return entry;
+    if (entry.group == group && entry.fine == fine) return entry;
   CHECK(false, "no rows quantised in groups of {}", group);
 }
 
@@ -49,17 +49,20 @@ void CpuBackend::prepare(const Matrix& x, std::span<const LinearJob> jobs) {
       continue;
     }
     const int group = weight.affine().group;
-    const auto known = [&](const Quantised& entry) { return entry.group == group; };
+    const auto known = [&](const Quantised& entry) { return entry.group == group && entry.fine == job.fine; };
     if (std::any_of(quantised_.begin(), quantised_.end(), known)) continue;
     if (used == quantised_.size()) quantised_.emplace_back();
     Quantised& entry = quantised_[used++];
     entry.group = group;
+    entry.fine = job.fine;
     const std::size_t groups = width / static_cast<std::size_t>(group);
     if (entry.codes.size() < rows * width) entry.codes.resize(rows * width);
+    if (job.fine && entry.low.size() < rows * width) entry.low.resize(rows * width);
     if (entry.scales.size() < rows * groups) entry.scales.resize(rows * groups), entry.sums.resize(rows * groups);
     const auto one = [&](int row, int) {
       const auto r = static_cast<std::size_t>(row);
-      kernels_->quantise(x.row(row), x.width, group, entry.codes.data() + r * width, entry.scales.data() + r * groups,
+      kernels_->quantise(x.row(row), x.width, group, entry.codes.data() + r * width,
+                         entry.fine ? entry.low.data() + r * width : nullptr, entry.scales.data() + r * groups,
                          entry.sums.data() + r * groups);
     };
     if (rows < 8) {
@@ -91,8 +94,8 @@ void CpuBackend::linear(const Matrix& x, std::span<const LinearJob> jobs) {
     if (!weight.is_affine()) {
       kernels_->linear_dense(weight.dense(), plain_.data(), round, out, unit.first_tile, unit.last_tile, unit.first_row, unit.last_row);
     } else if (act_ == Act::kInt8) {
-      const Quantised& rows = quantised(weight.affine().group);
-      const QuantRows view{rows.codes.data(), rows.scales.data(), rows.sums.data()};
+      const Quantised& rows = quantised(weight.affine().group, job.fine);
+      const QuantRows view{rows.codes.data(), job.fine ? rows.low.data() : nullptr, rows.scales.data(), rows.sums.data()};
       kernels_->linear_int8(weight.affine(), view, out, unit.first_tile, unit.last_tile, unit.first_row, unit.last_row);
     } else {
       kernels_->linear_f32(weight.affine(), plain_.data(), round, out, unit.first_tile, unit.last_tile, unit.first_row, unit.last_row);

@@ -1,6 +1,6 @@
 // Linear kernels over one instruction set S of simd.h. A lane is an output feature and holds its own sum, so a row's
 // bits depend neither on the rows beside it nor on how tiles are shared out among threads.
-// int8: for each group ascending: exact int32 dot; acc = fma(float(dot), scale * row_scale, acc);
+// int8: for each group ascending: exact int32 dot (two digits: 256 * high dot + low dot); acc = fma(float(dot), scale * row_scale, acc);
 //       then, unless symmetric, acc = fma(bias, row_scale * float(sum of codes), acc).
 // f32:  acc = fma(fma(code, scale, bias), x[k], acc) for k ascending.
 #pragma once
@@ -78,27 +78,32 @@ inline void finish(const LinearOutput& out, int out_features, int tile, int row,
   }
 }
 
-template <typename S, int kBits, int kTiles, int kRows>
+template <typename S, int kBits, bool kFine, int kTiles, int kRows>
 inline void int8_block(const AffineWeight& w, const QuantRows& x, const LinearOutput& out, int tile, int row) {
   using F = typename S::F;
   const int groups = w.in / w.group, chunks = w.group / kChunk;
   const std::size_t tile_bytes = chunk_bytes(kBits) * (w.in / kChunk);
   const std::uint8_t* codes = w.codes + tile * tile_bytes;
   const std::int8_t* xs = x.codes + static_cast<std::ptrdiff_t>(row) * w.in;
+  const std::int8_t* low = kFine ? x.low + static_cast<std::ptrdiff_t>(row) * w.in : nullptr;
   F acc[kTiles][kRows];
   for (int t = 0; t < kTiles; ++t)
     for (int r = 0; r < kRows; ++r) acc[t][r] = S::zero();
   for (int g = 0; g < groups; ++g) {
-    typename S::I dots[kTiles][kRows];
+    typename S::I dots[kTiles][kRows], low_dots[kTiles][kRows];
     for (int t = 0; t < kTiles; ++t)
-      for (int r = 0; r < kRows; ++r) dots[t][r] = S::izero();
+      for (int r = 0; r < kRows; ++r) dots[t][r] = low_dots[t][r] = S::izero();
     for (int c = g * chunks; c < (g + 1) * chunks; ++c) {
       for (int t = 0; t < kTiles; ++t) {
         typename S::B bytes[8];
         unpack<S, kBits>(codes + t * tile_bytes + c * chunk_bytes(kBits), bytes);
-        for (int s = 0; s < 8; ++s)
-          for (int r = 0; r < kRows; ++r)
-            dots[t][r] = S::template dot<kBits>(dots[t][r], bytes[s], xs + static_cast<std::ptrdiff_t>(r) * w.in + c * kChunk + 4 * s);
+        for (int s = 0; s < 8; ++s) {
+          for (int r = 0; r < kRows; ++r) {
+            const std::ptrdiff_t k = static_cast<std::ptrdiff_t>(r) * w.in + c * kChunk + 4 * s;
+            dots[t][r] = S::template dot<kBits>(dots[t][r], bytes[s], xs + k);
+            if constexpr (kFine) low_dots[t][r] = S::template dot<kBits>(low_dots[t][r], bytes[s], low + k);
+          }
+        }
       }
     }
     for (int t = 0; t < kTiles; ++t) {
@@ -108,6 +113,7 @@ inline void int8_block(const AffineWeight& w, const QuantRows& x, const LinearOu
         const std::size_t rg = static_cast<std::size_t>(row + r) * groups + g;
         const float row_scale = x.scales[rg];
         const F both = S::mul(scale, S::set1(row_scale));
+        if constexpr (kFine) dots[t][r] = S::iadd(S::template ishift<8>(dots[t][r]), low_dots[t][r]);
         if (w.symmetric) {
           const auto centred = S::isub(dots[t][r], S::iset1(x.sums[rg] * (1 << (kBits - 1))));
           acc[t][r] = S::fma(S::to_float(centred), both, acc[t][r]);
@@ -178,22 +184,20 @@ inline void dense_block(const DenseWeight& w, const float* x, bool round_bf16, c
     for (int r = 0; r < kRows; ++r) finish<S>(out, w.out, tile + t, row + r, acc[t][r]);
 }
 
-// Covers rows by blocks of 8, 4, 2, 1 and tiles by pairs where a block has few rows. block(tiles, rows, tile, row)
-// takes the block's extent as integral constants.
-template <int kTileStep, typename Block>
+// Covers rows by blocks of kRows... (descending, ending in 1) and tiles by kTileStep where a block has few rows.
+// block(tiles, rows, tile, row) takes the block's extent as integral constants.
+template <int kTileStep, int... kRows, typename Block>
 inline void cover(int first_tile, int last_tile, int first_row, int last_row, Block block) {
-  const auto tiles_of = [&](auto rows, int row) {
-    constexpr int kRows = decltype(rows)::value;
-    constexpr int kStep = kRows <= 2 ? kTileStep : 1;
-    int tile = first_tile;
-    for (; tile + kStep <= last_tile; tile += kStep) block(Int<kStep>{}, rows, tile, row);
-    for (; tile < last_tile; ++tile) block(Int<1>{}, rows, tile, row);
-  };
   int row = first_row;
-  for (; row + 8 <= last_row; row += 8) tiles_of(Int<8>{}, row);
-  if (row + 4 <= last_row) tiles_of(Int<4>{}, row), row += 4;
-  if (row + 2 <= last_row) tiles_of(Int<2>{}, row), row += 2;
-  if (row < last_row) tiles_of(Int<1>{}, row);
+  const auto rows_of = [&](auto rows) {
+    constexpr int kStep = decltype(rows)::value <= 2 ? kTileStep : 1;
+    for (; row + decltype(rows)::value <= last_row; row += decltype(rows)::value) {
+      int tile = first_tile;
+      for (; tile + kStep <= last_tile; tile += kStep) block(Int<kStep>{}, rows, tile, row);
+      for (; tile < last_tile; ++tile) block(Int<1>{}, rows, tile, row);
+    }
+  };
+  (rows_of(Int<kRows>{}), ...);
 }
 
 template <typename Fn>
@@ -212,9 +216,16 @@ template <typename S>
 void linear_int8(const AffineWeight& w, const QuantRows& x, const LinearOutput& out, int first_tile, int last_tile,
                  int first_row, int last_row) {
   with_bits(w.bits, [&](auto bits) {
-    cover<2>(first_tile, last_tile, first_row, last_row, [&](auto tiles, auto rows, int tile, int row) {
-      int8_block<S, decltype(bits)::value, decltype(tiles)::value, decltype(rows)::value>(w, x, out, tile, row);
-    });
+    constexpr int kBits = decltype(bits)::value;
+    if (x.low != nullptr) {
+      cover<2, 4, 1>(first_tile, last_tile, first_row, last_row, [&](auto tiles, auto rows, int tile, int row) {
+        int8_block<S, kBits, true, decltype(tiles)::value, decltype(rows)::value>(w, x, out, tile, row);
+      });
+    } else {
+      cover<2, 8, 4, 2, 1>(first_tile, last_tile, first_row, last_row, [&](auto tiles, auto rows, int tile, int row) {
+        int8_block<S, kBits, false, decltype(tiles)::value, decltype(rows)::value>(w, x, out, tile, row);
+      });
+    }
   });
 }
 
@@ -222,7 +233,7 @@ template <typename S>
 void linear_f32(const AffineWeight& w, const float* x, bool round_bf16, const LinearOutput& out, int first_tile,
                 int last_tile, int first_row, int last_row) {
   with_bits(w.bits, [&](auto bits) {
-    cover<2>(first_tile, last_tile, first_row, last_row, [&](auto tiles, auto rows, int tile, int row) {
+    cover<2, 4, 1>(first_tile, last_tile, first_row, last_row, [&](auto tiles, auto rows, int tile, int row) {
       f32_block<S, decltype(bits)::value, decltype(tiles)::value, decltype(rows)::value>(w, x, round_bf16, out, tile, row);
     });
   });
@@ -231,7 +242,7 @@ void linear_f32(const AffineWeight& w, const float* x, bool round_bf16, const Li
 template <typename S>
 void linear_dense(const DenseWeight& w, const float* x, bool round_bf16, const LinearOutput& out, int first_tile,
                   int last_tile, int first_row, int last_row) {
-  cover<4>(first_tile, last_tile, first_row, last_row, [&](auto tiles, auto rows, int tile, int row) {
+  cover<4, 4, 1>(first_tile, last_tile, first_row, last_row, [&](auto tiles, auto rows, int tile, int row) {
     dense_block<S, decltype(tiles)::value, decltype(rows)::value>(w, x, round_bf16, out, tile, row);
   });
 }

@@ -110,14 +110,18 @@ struct Scalar {
   static I iadd(I a, I b) {
     return each_int([&](int i) { return a.v[i] + b.v[i]; });
   }
+  template <int kShift>
+  static I ishift(I a) {  // a * 2^kShift; no result overflows
+    return each_int([&](int i) { return a.v[i] * (1 << kShift); });
+  }
   static F to_float(I a) {
     return each([&](int i) { return static_cast<float>(a.v[i]); });
   }
-  // Round to nearest even, for values in [-127, 127]; NaN gives -128, as on x86.
+  // Round to nearest even, for values in [-128, 127]; NaN gives -128, as on x86.
   static void store_int8(std::int8_t* p, F a) {
     for (int i = 0; i < 16; ++i) {
       const float x = std::nearbyintf(a.v[i]);
-      p[i] = std::fabs(x) <= 127.0f ? static_cast<std::int8_t>(x) : static_cast<std::int8_t>(-128);
+      p[i] = x >= -128.0f && x <= 127.0f ? static_cast<std::int8_t>(x) : static_cast<std::int8_t>(-128);
     }
   }
   static void store_bf16(std::uint16_t* p, F a) {
@@ -245,6 +249,10 @@ struct Avx2 {
   static I iset1(std::int32_t x) { return {_mm256_set1_epi32(x), _mm256_set1_epi32(x)}; }
   static I isub(I x, I y) { return {_mm256_sub_epi32(x.a, y.a), _mm256_sub_epi32(x.b, y.b)}; }
   static I iadd(I x, I y) { return {_mm256_add_epi32(x.a, y.a), _mm256_add_epi32(x.b, y.b)}; }
+  template <int kShift>
+  static I ishift(I x) {
+    return {_mm256_slli_epi32(x.a, kShift), _mm256_slli_epi32(x.b, kShift)};
+  }
   static F to_float(I x) { return {_mm256_cvtepi32_ps(x.a), _mm256_cvtepi32_ps(x.b)}; }
   static void store_int8(std::int8_t* p, F x) {
     __m256i words = _mm256_packs_epi32(_mm256_cvtps_epi32(x.a), _mm256_cvtps_epi32(x.b));
@@ -351,6 +359,10 @@ struct Avx512 {
   static I iset1(std::int32_t x) { return _mm512_set1_epi32(x); }
   static I isub(I x, I y) { return _mm512_sub_epi32(x, y); }
   static I iadd(I x, I y) { return _mm512_add_epi32(x, y); }
+  template <int kShift>
+  static I ishift(I x) {
+    return _mm512_slli_epi32(x, kShift);
+  }
   static F to_float(I x) { return _mm512_cvtepi32_ps(x); }
   static void store_int8(std::int8_t* p, F x) {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtsepi32_epi8(_mm512_cvtps_epi32(x)));
