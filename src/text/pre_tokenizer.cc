@@ -85,10 +85,10 @@ Result<PreTokenizer> PreTokenizer::of_gguf(std::string_view pre) {
     known += fmt::format("{}{}", known.empty() ? "" : ", ", named.name);
     if (named.name != pre) continue;
     PreTokenizer result;
-    if (named.digits_first) result.steps_.push_back(DigitsStep{true});
+    if (named.digits_first) result.steps_.emplace_back(DigitsStep{true});
     auto regex = Regex::compile(named.pattern);
     if (!regex) return regex.status();
-    result.steps_.push_back(SplitStep{std::move(*regex)});
+    result.steps_.emplace_back(SplitStep{std::move(*regex)});
     return result;
   }
   return Status::error("pre-tokenizer \"{}\" is not one of {}: use a GGUF file made with one of these", pre, known);

@@ -19,7 +19,8 @@ class GgufFile;
 using TokenId = std::int32_t;
 
 struct EncodeOptions {
-  bool match_special = true;  // false: the text is untrusted and "<|im_end|>" in it is plain text
+  // false: the text is untrusted; no added token is looked for in it, special or not, and "<|im_end|>" is plain text.
+  bool match_special = true;
 };
 
 class Tokenizer {
@@ -33,6 +34,7 @@ class Tokenizer {
   Tokenizer& operator=(Tokenizer&&) noexcept;
   ~Tokenizer();
 
+  // Adds no token that the text does not have (no BOS). Invalid UTF-8 is read as U+FFFD, one a maximal subpart.
   std::vector<TokenId> encode(std::string_view text, const EncodeOptions& options = {}) const;
   // Invalid UTF-8 becomes U+FFFD. Ids outside the vocabulary are an error of the caller: see contains().
   std::string decode(std::span<const TokenId> ids, bool skip_special = true) const;
