@@ -1,11 +1,8 @@
 // generate: one reply to a prompt, to ids or to messages, streamed to standard output; --json prints one object at the end.
-#include <condition_variable>
-#include <csignal>
-#include <mutex>
-
 #include "engine/engine.h"
 #include "model/config.h"
 #include "prompt_options.h"
+#include "wait_reply.h"
 
 namespace steadfast {
 namespace {
@@ -61,31 +58,17 @@ int run(const GenerateOptions& options, bool has_prompt) {
   ProgressBar bar("prompt");
   (*engine)->on_progress([&bar](int done, int total) { done < total ? bar.show(done, total) : bar.clear(); });
 
-  std::mutex mutex;
-  std::condition_variable ended;
-  std::optional<ReplyEnd> end;
   std::string text;
   std::vector<TokenId> ids;
-  ReplyHandler handler;
-  handler.on_piece = [&](const ReplyPiece& piece) {
+  auto end = wait_reply(**engine, std::move(request), [&](const ReplyPiece& piece) {
     text += piece.text;
     ids.insert(ids.end(), piece.ids.begin(), piece.ids.end());
     if (options.json) return;
     fmt::print("{}", piece.text);
     std::fflush(stdout);
-  };
-  handler.on_end = [&](const ReplyEnd& last) {
-    const std::lock_guard lock(mutex);
-    end = last;
-    ended.notify_all();
-  };
-  auto handle = (*engine)->submit(std::move(request), std::move(handler));
-  if (!handle) return fail(handle.status());
-  {
-    std::unique_lock lock(mutex);
-    ended.wait(lock, [&] { return end.has_value(); });
-  }
-  if (end->reason == FinishReason::kError) return fail(Status::error("{}", end->error));
+  });
+  bar.clear();
+  if (!end) return fail(end.status());
   if (!options.json) {
     if (has_text) fmt::print("\n");
     else fmt::print("{}\n", nlohmann::json(ids).dump());

@@ -148,7 +148,7 @@ Result<std::unique_ptr<Weight>> PackedWeight::from(const DenseReader& reader, st
   });
   packed->dense_ = {out, in, type, base};
   packed->bytes_ = packed->storage_.bytes();
-  packed->format_ = fmt::format("unquantised {}", info(reader.dtype()).name);
+  packed->format_ = fmt::format("unquantised {}, float32 arithmetic", info(reader.dtype()).name);
   return std::unique_ptr<Weight>(std::move(packed));
 }
 
