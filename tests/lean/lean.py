@@ -59,9 +59,18 @@ def unformatted(root, paths):
     return list(found.values())
 
 
+def dead_links(root, sources):
+    """Links of Markdown files to files that are not there; links elsewhere are not followed."""
+    for source in (source for source in sources if source.kind == "prose"):
+        for number, line in enumerate(source.lines, start=1):
+            for target in re.findall(r"\]\(([^)#\s]+)", line):
+                if ":" not in target and not (root / source.path).parent.joinpath(target).exists():
+                    yield source.path, number, "link", f"{target} is not there"
+
+
 def findings(root):
     sources = list(read_sources(root))
-    result = []
+    result = list(dead_links(root, sources))
     for source in sources:
         for name, rule in rules.RULES.items():
             result += [(source.path, line, name, message) for line, message in rule(source)]

@@ -57,6 +57,7 @@ PLANTED = {
     "machine path": ("docs/a.md", "See /wo" "rk/main.\n", "machine", 1),
     "home path": ("tools/a.sh", "# A.\ncd /ro" "ot/x\n", "machine", 2),
     "registry": ("a.json", '{"x": "https://py' 'pi.org/simple"}\n', "machine", 1),
+    "dead link": ("docs/a.md", "# A\n[b](b.md), [d](https://example.org/d.md)\n", "link", 2),
     "formatting": ("src/a.cc", HEAD + "int  f( ) ;\n", "format", 2),
 }
 
@@ -82,7 +83,8 @@ env";
     "src/backend/cpu/linear.cc": HEAD + "void decode_q4_1(const Block& block);\nauto x = quant::decode(block);\n",
     "src/server/decode.cc": HEAD + "int x;\n",
     "tools/a.py": '#!/usr/bin/env python3\n"""A."""\n# y = x @ w, in float64\n# the ids (all of them)\nx = 1\n',
-    "docs/a.md": "A list of things done, with a link to https://example.org/work/x and ~/work.\n",
+    "docs/a.md": "A list of things done, with a link to https://example.org/work/x and ~/work.\n"
+    "Links: [code](../src/a.cc), [part](#part), [other](../tools/a.py#top).\n",
     "build/x.cc": "int x;\n",
     "data.bin": "\udcff",
 }
@@ -111,7 +113,7 @@ class LeanTest(unittest.TestCase):
                 self.assertIn((path, line, rule), [entry[:3] for entry in found])
 
     def test_every_rule_has_a_planted_violation(self):
-        self.assertEqual({entry[2] for entry in PLANTED.values()}, set(lean.rules.RULES) | {"format"})
+        self.assertEqual({entry[2] for entry in PLANTED.values()}, set(lean.rules.RULES) | {"format", "link"})
 
     def test_good_code_is_left_alone(self):
         write_tree(self.root, CLEAN)
