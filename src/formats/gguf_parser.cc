@@ -3,15 +3,12 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
-#include <cstring>
 
+#include "formats/gguf_cursor.h"
+#include "formats/gguf_types.h"
 #include "formats/untrusted.h"
 
 namespace steadfast {
-
-static_assert(std::endian::native == std::endian::little, "GGUF numbers are read as they lie in the file");
-
 namespace {
 
 constexpr std::uint64_t kMostElements = 1u << 24;  // of all arrays together: 64 times the largest vocabulary in use
@@ -21,92 +18,6 @@ constexpr std::size_t kMostNameBytes = 64;
 constexpr std::uint32_t kMostDimensions = 4;
 constexpr std::uint64_t kLeastKeyBytes = 8 + 1 + 4 + 1;         // length, name, type, value
 constexpr std::uint64_t kLeastTensorBytes = 8 + 1 + 4 + 4 + 8;  // length, name, dimensions, type, offset
-
-enum class ValueType : std::uint32_t {
-  kU8,
-  kI8,
-  kU16,
-  kI16,
-  kU32,
-  kI32,
-  kF32,
-  kBool,
-  kString,
-  kArray,
-  kU64,
-  kI64,
-  kF64
-};
-constexpr std::array<std::uint64_t, 13> kLeastValueBytes = {1, 1, 2, 2, 4, 4, 4, 1, 8, 12, 8, 8, 8};
-
-struct TensorType {
-  std::uint32_t id;
-  std::string_view name;
-  std::optional<DType> dtype;  // nothing: known by name, not readable
-};
-// Source: ggml docs/gguf.md and ggml.h (enum ggml_type).
-constexpr TensorType kTensorTypes[] = {
-    {0, "F32", DType::kF32},
-    {1, "F16", DType::kF16},
-    {2, "Q4_0", DType::kQ4_0},
-    {3, "Q4_1", DType::kQ4_1},
-    {6, "Q5_0", {}},
-    {7, "Q5_1", {}},
-    {8, "Q8_0", DType::kQ8_0},
-    {9, "Q8_1", {}},
-    {10, "Q2_K", {}},
-    {11, "Q3_K", {}},
-    {12, "Q4_K", {}},
-    {13, "Q5_K", {}},
-    {14, "Q6_K", {}},
-    {15, "Q8_K", {}},
-    {16, "IQ2_XXS", {}},
-    {17, "IQ2_XS", {}},
-    {18, "IQ3_XXS", {}},
-    {19, "IQ1_S", {}},
-    {20, "IQ4_NL", {}},
-    {21, "IQ3_S", {}},
-    {22, "IQ2_S", {}},
-    {23, "IQ4_XS", {}},
-    {24, "I8", {}},
-    {25, "I16", {}},
-    {26, "I32", {}},
-    {27, "I64", {}},
-    {28, "F64", {}},
-    {29, "IQ1_M", {}},
-    {30, "BF16", DType::kBF16},
-    {34, "TQ1_0", {}},
-    {35, "TQ2_0", {}},
-    {39, "MXFP4", {}},
-};
-
-class Cursor {
- public:
-  explicit Cursor(std::span<const std::byte> bytes) : bytes_(bytes) {}
-
-  std::uint64_t at() const { return at_; }
-  std::uint64_t left() const { return bytes_.size() - at_; }
-
-  template <typename T>
-  bool read(T& value) {
-    if (left() < sizeof(T)) return false;
-    std::memcpy(&value, bytes_.data() + at_, sizeof(T));
-    at_ += sizeof(T);
-    return true;
-  }
-
-  bool read(std::string_view& text) {
-    std::uint64_t length = 0;
-    if (!read(length) || length > left()) return false;
-    text = {reinterpret_cast<const char*>(bytes_.data()) + at_, static_cast<std::size_t>(length)};
-    at_ += length;
-    return true;
-  }
-
- private:
-  std::span<const std::byte> bytes_;
-  std::uint64_t at_ = 0;
-};
 
 // Where a tensor's data lies, relative to the start of all data.
 struct Extent {
@@ -210,32 +121,32 @@ class Parser {
   }
 
   Result<GgufValue> parse_value(std::uint32_t type, std::string_view key, int nesting) {
-    switch (static_cast<ValueType>(type)) {
-      case ValueType::kU8:
+    switch (static_cast<GgufValueType>(type)) {
+      case GgufValueType::kU8:
         return parse_number<std::uint8_t, std::uint64_t>(key);
-      case ValueType::kI8:
+      case GgufValueType::kI8:
         return parse_number<std::int8_t, std::int64_t>(key);
-      case ValueType::kU16:
+      case GgufValueType::kU16:
         return parse_number<std::uint16_t, std::uint64_t>(key);
-      case ValueType::kI16:
+      case GgufValueType::kI16:
         return parse_number<std::int16_t, std::int64_t>(key);
-      case ValueType::kU32:
+      case GgufValueType::kU32:
         return parse_number<std::uint32_t, std::uint64_t>(key);
-      case ValueType::kI32:
+      case GgufValueType::kI32:
         return parse_number<std::int32_t, std::int64_t>(key);
-      case ValueType::kF32:
+      case GgufValueType::kF32:
         return parse_number<float, double>(key);
-      case ValueType::kBool:
+      case GgufValueType::kBool:
         return parse_bool(key);
-      case ValueType::kString:
+      case GgufValueType::kString:
         return parse_string(key);
-      case ValueType::kArray:
+      case GgufValueType::kArray:
         return parse_array(key, nesting + 1);
-      case ValueType::kU64:
+      case GgufValueType::kU64:
         return parse_number<std::uint64_t, std::uint64_t>(key);
-      case ValueType::kI64:
+      case GgufValueType::kI64:
         return parse_number<std::int64_t, std::int64_t>(key);
-      case ValueType::kF64:
+      case GgufValueType::kF64:
         return parse_number<double, double>(key);
     }
     return unknown_type(type, key);
@@ -330,9 +241,9 @@ class Parser {
 
   // Sets the dtype; the tensor's size in bytes.
   Result<std::uint64_t> find_bytes(TensorView& tensor, std::uint32_t type) const {
-    const auto* found = std::find_if(std::begin(kTensorTypes), std::end(kTensorTypes),
-                                     [&](const TensorType& known) { return known.id == type; });
-    const bool known = found != std::end(kTensorTypes);
+    const auto* found = std::find_if(std::begin(kGgufTensorTypes), std::end(kGgufTensorTypes),
+                                     [&](const GgufTensorType& known) { return known.id == type; });
+    const bool known = found != std::end(kGgufTensorTypes);
     if (!known || !found->dtype) {
       return Status::error(
           "{}: tensor {} is of type {}, and F32, F16, BF16, Q4_0, Q4_1 and Q8_0 are supported; fetch or "
@@ -379,7 +290,7 @@ class Parser {
 
   std::span<const std::byte> bytes_;
   const std::string& file_;
-  Cursor cursor_;
+  GgufCursor cursor_;
   GgufContents contents_;
   std::uint64_t alignment_ = 32;
   std::uint64_t elements_left_ = kMostElements;

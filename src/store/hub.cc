@@ -28,6 +28,8 @@ constexpr std::array<std::string_view, 11> kWanted = {"config.json",
                                                       "chat_template.jinja",
                                                       "model.safetensors.index.json"};
 constexpr std::string_view kWeights = ".safetensors";
+constexpr std::string_view kSecondCopy =
+    "consolidated";  // the same weights in another layout, beside model*.safetensors
 
 bool is_plain(std::string_view text) {
   const auto allowed = [](char c) {
@@ -98,7 +100,7 @@ Result<HubListing> parse_listing(std::string_view text, const std::string& name)
       return poor_answer(name, "holds a file name that leads out of the model's folder; nothing was fetched");
     gguf = gguf || path.ends_with(".gguf");
     if (path.find('/') != std::string_view::npos) continue;
-    const bool is_weights = path.ends_with(kWeights);
+    const bool is_weights = path.ends_with(kWeights) && !path.starts_with(kSecondCopy);
     if (!is_weights && std::find(kWanted.begin(), kWanted.end(), path) == kWanted.end()) continue;
     if (!is_plain(path)) return poor_answer(name, "holds weights under a name that is not plain; nothing was fetched");
     auto file = read_file(entry, name);

@@ -3,6 +3,9 @@
 
 #include <fmt/ranges.h>
 
+#include <array>
+#include <fstream>
+
 #include "store/digest.h"
 #include "store/http.h"
 #include "store/wheel.h"
@@ -32,6 +35,12 @@ Result<bool> is_stored(const Store& store, const std::string& name, std::string_
     return Status::error("'{}' is stored from {}; replace it with --force", name, record->source);
   }
   return sizes_hold(folder, *record);
+}
+
+bool is_gguf(const fs::path& path) {
+  std::array<char, 4> magic{};
+  std::ifstream file(path, std::ios::binary);
+  return file.read(magic.data(), magic.size()) && std::string_view(magic.data(), magic.size()) == "GGUF";
 }
 
 // Runs `fetch` in a staging folder and installs what it brings.
@@ -103,6 +112,11 @@ Result<fs::path> pull_url(const PullRequest& request, const UrlParts& parts, con
     const Download download{request.what, {}, staging.folder() / file, request.most_bytes, {}, request.sha256};
     auto fetched = http_download(download, reporter);
     if (!fetched) return fetched.status();
+    if (!is_gguf(download.target)) {
+      staging.remove();
+      return Status::error(
+          "{}: what came is no GGUF file (a page of the site, perhaps); give the URL of the file itself", request.what);
+    }
     return ModelRecord{request.what, {std::move(*fetched)}};
   });
 }

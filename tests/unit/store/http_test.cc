@@ -3,6 +3,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <csignal>
 
 #include "local_hub.h"
 #include "support/temp_folder.h"
@@ -205,6 +208,21 @@ TEST_F(HttpTest, AFolderThatCannotBeWrittenIsSaid) {
   Download download = to("/file");
   download.target = folder_.path() / "no/such/out";
   EXPECT_THAT(http_download(download, collector_).message(), HasSubstr("cannot be written"));
+}
+
+TEST_F(HttpTest, AFullDiskIsSaid) {
+  hub_.start();
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  const auto old_handler = std::signal(SIGXFSZ, SIG_IGN);
+  rlimit small = before;
+  small.rlim_cur = 4096;
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  const auto record = http_download(to("/file"), collector_);
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, old_handler);
+  EXPECT_THAT(record.message(), HasSubstr("free space"));
+  EXPECT_TRUE(is_empty());
 }
 
 TEST(SplitUrl, TakesHttpAlone) {

@@ -29,8 +29,9 @@ std::string refusal_of(const std::string& entry) {
 
 TEST(HubListing, TakesWhatAModelNeeds) {
   std::string files;
-  for (const char* name : {"README.md", "config.json", "tokenizer.json", "chat_template.jinja", "pytorch_model.bin",
-                           "onnx/model.safetensors", "model.safetensors.index.json", "evil.py"}) {
+  for (const char* name :
+       {"README.md", "config.json", "tokenizer.json", "chat_template.jinja", "pytorch_model.bin",
+        "onnx/model.safetensors", "model.safetensors.index.json", "evil.py", "consolidated.safetensors"}) {
     files += file(name) + ",";
   }
   files += fmt::format(

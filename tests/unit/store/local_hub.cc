@@ -12,6 +12,7 @@ namespace steadfast::test {
 LocalHub::LocalHub() {
   setenv("no_proxy", "127.0.0.1", 1);  // for libcurl, on machines behind a proxy
   server_.set_pre_routing_handler([this](const httplib::Request& request, httplib::Response&) {
+    const std::scoped_lock lock(mutex_);
     last_range_ = request.get_header_value("Range");
     last_authorization_ = request.get_header_value("Authorization");
     ++requests_;
@@ -35,6 +36,16 @@ void LocalHub::serve(const std::string& path, std::string body, const std::strin
 void LocalHub::start() {
   thread_ = std::thread([this] { server_.listen_after_bind(); });
   while (!server_.is_running()) std::this_thread::yield();
+}
+
+std::string LocalHub::last_range() const {
+  const std::scoped_lock lock(mutex_);
+  return last_range_;
+}
+
+std::string LocalHub::last_authorization() const {
+  const std::scoped_lock lock(mutex_);
+  return last_authorization_;
 }
 
 std::string LocalHub::url(const std::string& path) const { return "http://127.0.0.1:" + std::to_string(port_) + path; }

@@ -4,7 +4,7 @@
 #include <httplib.h>
 
 #include <atomic>
-#include <functional>
+#include <mutex>
 #include <string>
 #include <thread>
 
@@ -26,15 +26,16 @@ class LocalHub {
 
   std::string url(const std::string& path = "") const;
   int requests() const { return requests_; }
-  std::string last_range() const { return last_range_; }
-  std::string last_authorization() const { return last_authorization_; }
+  std::string last_range() const;
+  std::string last_authorization() const;
 
  private:
   httplib::Server server_;
   std::thread thread_;
   int port_ = 0;
   std::atomic<int> requests_ = 0;
-  std::string last_range_;  // written by the server's thread before the answer that the reader waits for
+  mutable std::mutex mutex_;  // of the two below
+  std::string last_range_;
   std::string last_authorization_;
 };
 

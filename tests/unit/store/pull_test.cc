@@ -17,7 +17,7 @@ using test::LocalHub;
 using testing::AllOf;
 using testing::HasSubstr;
 
-const std::string kWeights(200'000, 'w');
+const std::string kWeights = "GGUF" + std::string(200'000, 'w');
 const std::string kConfig = R"({"model_type":"llama"})";
 
 class PullTest : public testing::Test {
@@ -120,6 +120,13 @@ TEST_F(PullTest, AFileFromAUrlIsNamedAfterItsStem) {
   request_.force = true;
   EXPECT_THAT(run(url).message(), HasSubstr("SHA-256"));
   EXPECT_EQ(test::read_text(*folder / "tiny.Q8_0.gguf"), kWeights) << "the old one stays";
+}
+
+TEST_F(PullTest, APageIsNoModel) {
+  hub_.serve("/tiny.gguf", "<html>", "text/html");
+  hub_.start();
+  EXPECT_THAT(run(hub_.url("/tiny.gguf")).message(), HasSubstr("no GGUF file"));
+  EXPECT_TRUE(store_.list().empty());
 }
 
 TEST_F(PullTest, UrlsThatAreRefused) {
