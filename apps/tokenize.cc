@@ -1,4 +1,5 @@
 // steadfast tokenize: text to ids. Prints a JSON array of ids; with --strings one array for each string.
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <optional>

@@ -1,8 +1,10 @@
 // Regular expressions of tokenizer files: written for Oniguruma, run by PCRE2 (UTF, Unicode properties, JIT).
-// White space is Unicode's White_Space, as there. Immutable after compiling; each caller has its own Matcher.
+// White space is Unicode's White_Space, as there; properties are those of PCRE2's Unicode version. Immutable after
+// compiling; each caller has its own Matcher.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string_view>

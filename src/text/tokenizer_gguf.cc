@@ -2,6 +2,9 @@
 // Qwen's own tokenizers normalise to NFC, which GGUF has no key for: pre "qwen2" and "qwen35" do it here too, so that
 // a model reads a text alike from either kind of file.
 #include "formats/gguf.h"
+
+#include <limits>
+
 #include "text/tokenizer_impl.h"
 
 namespace steadfast {

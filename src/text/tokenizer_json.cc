@@ -1,5 +1,6 @@
 // Reader of tokenizer.json: byte-level BPE, nothing else. What the file asks for and we do not do is an error that
 // names it; post-processors (they add tokens round a text) and truncation are left to the caller.
+#include <algorithm>
 #include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
