@@ -81,18 +81,48 @@ struct AttentionShape {
   float scale = 1;
 };
 
+// A Gated DeltaNet layer's shape. Rows of its convolution hold [queries | keys | values].
+struct DeltaShape {
+  int key_heads = 0, value_heads = 0, key_dim = 0, value_dim = 0, taps = 0;
+  bool tiled = false;  // value head h reads key head h mod key_heads (GGUF), else h / (value_heads / key_heads)
+
+  int key_width() const { return key_heads * key_dim; }
+  int value_width() const { return value_heads * value_dim; }
+  int conv_width() const { return 2 * key_width() + value_width(); }
+  int padded_value_dim() const { return (value_dim + 15) / 16 * 16; }
+  std::size_t conv_floats() const { return static_cast<std::size_t>(taps - 1) * static_cast<std::size_t>(conv_width()); }
+  std::size_t state_floats() const {
+    return static_cast<std::size_t>(value_heads) * static_cast<std::size_t>(key_dim) * static_cast<std::size_t>(padded_value_dim());
+  }
+};
+
+// One stream's recurrent state of one layer, device memory: the last taps - 1 rows before the convolution, and S.
+struct DeltaState {
+  float* conv = nullptr;   // [taps - 1][conv_width], oldest first
+  float* state = nullptr;  // [value_heads][key_dim][padded_value_dim]
+};
+
+// A layer's weights of the recurrence, device memory.
+struct DeltaWeights {
+  const float* conv = nullptr;     // [taps][conv_width]
+  const float* a = nullptr;        // [value_heads]: -exp(A_log)
+  const float* dt_bias = nullptr;  // [value_heads]
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
   virtual std::string describe() const = 0;  // "cpu, avx512, 2 threads"
   virtual Act act() const = 0;
 
-  // row_map: feature r of the packed weight is row row_map[r] of the file (empty: the same).
+  // row_map: feature r of the packed weight is row row_map[r] of the file; may leave rows out. Empty: every row.
   virtual Result<std::unique_ptr<Weight>> pack(const AffineReader& reader, std::span<const int> row_map) = 0;
   virtual Result<std::unique_ptr<Weight>> pack(const DenseReader& reader, std::span<const int> row_map) = 0;
   virtual Result<std::unique_ptr<DeviceMemory>> allocate(std::size_t bytes) = 0;
   virtual Status upload(void* device, const void* host, std::size_t bytes) = 0;
   virtual Status download(void* host, const void* device, std::size_t bytes) = 0;
+  virtual Status copy(void* to, const void* from, std::size_t bytes) = 0;  // both device memory
+  virtual void copy_rows(const Matrix& from, const Matrix& to) = 0;        // same shape
 
   virtual void embed(const Weight& table, std::span<const TokenId> ids, const Matrix& out) = 0;
   virtual void linear(const Matrix& x, std::span<const LinearJob> jobs) = 0;
@@ -103,6 +133,12 @@ class Backend {
   virtual void attention(const Matrix& queries, const AttentionShape& shape, std::span<const Piece> pieces,
                          std::span<const CacheView> views, const Matrix& out) = 0;
   virtual void silu_mul(const Matrix& gate, const Matrix& up, const Matrix& out) = 0;
+  virtual void sigmoid_mul(const Matrix& x, const Matrix& gate, const Matrix& out) = 0;
+  virtual void delta_conv(const Matrix& x, const DeltaShape& shape, const DeltaWeights& weights, std::span<const Piece> pieces,
+                          std::span<const DeltaState> states, const Matrix& out) = 0;
+  virtual void delta_rule(const Matrix& mixed, const Matrix& a, const Matrix& b, const DeltaShape& shape, const DeltaWeights& weights,
+                          std::span<const Piece> pieces, std::span<const DeltaState> states, const Matrix& out) = 0;
+  virtual void gated_norm(const Matrix& x, const Matrix& gate, int heads, int dim, const float* weight, float eps, const Matrix& out) = 0;
   virtual void gather(const Matrix& x, std::span<const int> rows, const Matrix& out) = 0;
 };
 

@@ -58,6 +58,8 @@ double exact_log1m(double u) {
   return two_atanh(-u / (2.0 - u));
 }
 
+double exact_log1p(double x) { return x > 0.25 ? exact_log(1.0 + x) : two_atanh(x / (2.0 + x)); }
+
 void exact_sincos(double angle, double& sine, double& cosine) {
   const double n = std::floor(angle * 0.63661977236758134308 + 0.5);
   double r = angle - n * 1.57079632673412561417e+00;  // the first 33 bits of pi/2: n * part is exact

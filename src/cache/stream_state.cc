@@ -1,4 +1,4 @@
-// Whole windows: one slab of keys and one of values, a layer after another.
+// Whole windows: one slab of keys and one of values, a layer after another; recurrent states likewise.
 #include "cache/stream_state.h"
 
 namespace steadfast {
@@ -12,8 +12,11 @@ Result<std::unique_ptr<StreamState>> StreamState::create(Backend& backend, const
   if (!keys) return keys.status();
   auto values = backend.allocate(bytes);
   if (!values) return values.status();
+  auto states = backend.allocate(shape.state_bytes());
+  if (!states) return states.status();
   state->keys_ = std::move(*keys);
   state->values_ = std::move(*values);
+  state->states_ = std::move(*states);
   return state;
 }
 
@@ -28,6 +31,40 @@ CacheView StreamState::view(int layer) const {
   view.keys = static_cast<std::byte*>(keys_->data()) + offset;
   view.values = static_cast<std::byte*>(values_->data()) + offset;
   return view;
+}
+
+DeltaState StreamState::delta(int layer) const {
+  auto* base = static_cast<float*>(states_->data()) + static_cast<std::size_t>(layer) * shape_.delta_floats();
+  return {base, base + shape_.delta.conv_floats()};
+}
+
+Status StreamState::record(Backend& backend, int rows) {
+  CHECK(rows > 0, "record: {} rows", rows);
+  recorded_ = 0;
+  record_rows_ = rows;
+  if (shape_.delta_layers == 0) return Status::ok();
+  if (!start_) {
+    auto memory = backend.allocate(shape_.state_bytes());
+    if (!memory) return memory.status();
+    start_ = std::move(*memory);
+  }
+  const std::size_t bytes = static_cast<std::size_t>(shape_.delta_layers) * static_cast<std::size_t>(rows * record_width()) * sizeof(float);
+  if (!inputs_ || inputs_->bytes() < bytes) {
+    auto memory = backend.allocate(bytes);
+    if (!memory) return memory.status();
+    inputs_ = std::move(*memory);
+  }
+  return backend.copy(start_->data(), states_->data(), shape_.state_bytes());
+}
+
+float* StreamState::recorded_inputs(int layer, int first_row, int rows) const {
+  CHECK(first_row >= 0 && first_row + rows <= record_rows_, "rows {} to {} of {} recorded", first_row, first_row + rows, record_rows_);
+  return static_cast<float*>(inputs_->data()) + (static_cast<std::ptrdiff_t>(layer) * record_rows_ + first_row) * record_width();
+}
+
+Status StreamState::restore(Backend& backend) {
+  if (shape_.delta_layers == 0) return Status::ok();
+  return backend.copy(states_->data(), start_->data(), shape_.state_bytes());
 }
 
 }  // namespace steadfast

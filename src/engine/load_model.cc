@@ -84,7 +84,7 @@ Status load_gguf(const fs::path& path, const LoadOptions& options, LoadedModel& 
   if (!file) return file.status();
   auto config = config_from_gguf(**file);
   if (!config) return config.status();
-  if (auto status = load_weights(**file, Naming::gguf(), std::move(*config), options, loaded); !status) return status;
+  if (auto status = load_weights(**file, Naming::gguf(!config->recurrent.empty()), std::move(*config), options, loaded); !status) return status;
   if ((*file)->value("tokenizer.ggml.model") != nullptr) {
     auto tokenizer = Tokenizer::from_gguf(**file);
     if (!tokenizer) return tokenizer.status();

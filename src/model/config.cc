@@ -95,6 +95,7 @@ Result<ModelConfig> config_from_json(const nlohmann::json& outer) {
   Fields rope_reader(rope, "config.json: rope");
   const double theta = rope_reader.number("rope_theta", 1, 1e12, fields.number("rope_theta", 1, 1e12, 10000));
   double partial = rope_reader.number("partial_rotary_factor", 0.01, 1, fields.number("partial_rotary_factor", 0.01, 1, 1));
+  if (family == &kQwen35 && !rope_reader.has("partial_rotary_factor") && !fields.has("partial_rotary_factor")) partial = 0.25;
   family->read(fields, config);
   if (!fields.status()) return fields.status();
   if (!rope_reader.status()) return rope_reader.status();

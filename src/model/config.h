@@ -2,6 +2,7 @@
 // Everything in it is checked: a config that passes describes a model that forward() can run, given its tensors.
 #pragma once
 
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -21,19 +22,29 @@ struct RopeConfig {
   float magnitude = 1;               // yarn: cos and sin are multiplied by it
 };
 
+// Gated DeltaNet layers of a hybrid.
+struct LinearAttentionConfig {
+  int key_heads = 0, value_heads = 0, key_dim = 0, value_dim = 0, taps = 0;
+};
+
 struct ModelConfig {
-  std::string family;                // "llama", "qwen2", "qwen3"
+  std::string family;                // "llama", "qwen2", "qwen3", "qwen3_5"
   int vocab = 0, hidden = 0, intermediate = 0, layers = 0;
   int heads = 0, kv_heads = 0, head_dim = 0;
   int max_positions = 0;             // that the model was made for
   float norm_eps = 1e-6f;
   bool tied = false;                 // the head is the embedding table
   bool qkv_bias = false, output_bias = false, mlp_bias = false, qk_norm = false;
+  bool output_gate = false;          // attention's result is multiplied by sigmoid(gate), from a q_proj of double width
   RopeConfig rope;
+  std::vector<bool> recurrent;       // of each layer: Gated DeltaNet instead of attention; empty: all attention
+  LinearAttentionConfig linear;
   TokenId bos = -1;
   std::vector<TokenId> eos;
   nlohmann::json quantization;       // MLX's object, or null
 
+  bool is_recurrent(int layer) const { return !recurrent.empty() && recurrent[static_cast<std::size_t>(layer)]; }
+  int recurrent_layers() const { return static_cast<int>(std::count(recurrent.begin(), recurrent.end(), true)); }
   int query_width() const { return heads * head_dim; }
   int kv_width() const { return kv_heads * head_dim; }
 };

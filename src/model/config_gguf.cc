@@ -29,8 +29,16 @@ nlohmann::json as_config(const GgufFile& file, const std::string& arch) {
   copy_int("num_key_value_heads", ".attention.head_count_kv");
   copy_int("head_dim", ".attention.key_length");
   copy_int("rotary_dims", ".rope.dimension_count");
+  copy_int("full_attention_interval", ".full_attention_interval");
+  copy_int("linear_conv_kernel_dim", ".ssm.conv_kernel");
+  copy_int("linear_key_head_dim", ".ssm.state_size");
+  copy_int("linear_num_key_heads", ".ssm.group_count");
+  copy_int("linear_num_value_heads", ".ssm.time_step_rank");
   copy_float("rms_norm_eps", ".attention.layer_norm_rms_epsilon");
   copy_float("rope_theta", ".rope.freq_base");
+  const GgufValue* inner = file.value(arch + ".ssm.inner_size");  // value heads times their dims
+  const int value_heads = json.value("linear_num_value_heads", 0);
+  if (inner != nullptr && inner->as_int() && value_heads > 0) json["linear_value_head_dim"] = *inner->as_int() / value_heads;
   const GgufValue* scaling = file.value(arch + ".rope.scaling.type");
   if (scaling != nullptr && scaling->as_string() && *scaling->as_string() != "none") {
     nlohmann::json rope = {{"rope_type", std::string(*scaling->as_string())}};
@@ -68,6 +76,9 @@ Result<ModelConfig> config_from_gguf(const GgufFile& file) {
   if (table == nullptr || table->shape.size() != 2) return Status::error("the GGUF file has no matrix token_embd.weight");
   nlohmann::json json = as_config(file, arch);
   json["vocab_size"] = table->shape[0];
+  const GgufValue* drafters = file.value(arch + ".nextn_predict_layers");  // counted as blocks behind the model's own
+  if (drafters != nullptr && drafters->as_int() && json.contains("num_hidden_layers"))
+    json["num_hidden_layers"] = json["num_hidden_layers"].get<std::int64_t>() - *drafters->as_int();
   json["tie_word_embeddings"] = file.find("output.weight") == nullptr;
   if (json.contains("rotary_dims") && json["rotary_dims"].is_number_integer()) {
     const int dim = json.value("head_dim", json.value("hidden_size", 0) / std::max(1, json.value("num_attention_heads", 1)));

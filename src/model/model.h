@@ -23,6 +23,9 @@ class Workspace {
   std::unique_ptr<DeviceMemory> memory_;
   float *x_ = nullptr, *normed_ = nullptr, *query_ = nullptr, *key_ = nullptr, *value_ = nullptr, *mixed_ = nullptr;
   float *gate_ = nullptr, *up_ = nullptr, *cosine_ = nullptr, *sine_ = nullptr;
+  float *query_gate_ = nullptr;                                                             // models with output_gate
+  float *delta_in_ = nullptr, *delta_mixed_ = nullptr, *delta_z_ = nullptr, *delta_out_ = nullptr;  // hybrids
+  float *delta_a_ = nullptr, *delta_b_ = nullptr;
   std::vector<float> cosine_host_, sine_host_;
   Matrix final_;
 };
@@ -35,16 +38,21 @@ class Model {
   const ModelConfig& config() const { return config_; }
   const ModelWeights& weights() const { return weights_; }
   Backend& backend() const { return *backend_; }
-  CacheShape cache_shape(DType dtype) const { return {config_.layers, config_.kv_heads, config_.head_dim, dtype}; }
+  CacheShape cache_shape(DType dtype) const;
+  DeltaShape delta_shape() const;
 
   // Runs the round: stores every row's keys and values, leaves workspace.final_rows(). Rows at most max_rows, positions
   // inside each stream's window: both are the caller's duty.
   Status forward(const Round& round, Workspace& workspace) const;
   // Logits of final rows [first, first + out.rows): out [rows, vocab], float32.
   void head(const Workspace& workspace, int first, const Matrix& out) const;
+  // Takes back all but the first `kept` rows since stream.record(): recurrent states become those after these rows, to
+  // the bit as if the others had never run (attention's rows are simply overwritten later). Ends the recording.
+  Status roll_back(StreamState& stream, int kept, Workspace& workspace) const;
 
  private:
-  void attention_layer(const Round& round, int layer, Workspace& w) const;
+  void attention_layer(const Round& round, int layer, int index, Workspace& w) const;
+  void delta_layer(const Round& round, int layer, int index, Workspace& w) const;
   void mlp(int layer, int rows, Workspace& w) const;
 
   ModelConfig config_;

@@ -3,6 +3,7 @@
 
 #include <xxhash.h>
 
+#include "base/exact_math.h"
 #include "model/families/family.h"
 #include "model/fields.h"
 #include "quant/affine.h"
@@ -15,6 +16,8 @@ class WeightLoader {
   WeightLoader(const ModelConfig& config, const TensorSource& source, const Naming& naming, Backend& backend)
       : config_(config), source_(source), naming_(naming), backend_(backend), hash_(XXH3_createState()) {
     XXH3_128bits_reset(hash_);
+    offset_norms_ = norms_are_offset();
+    out_.tiled_heads_ = naming.is_gguf();
   }
   ~WeightLoader() { XXH3_freeState(hash_); }
   WeightLoader(const WeightLoader&) = delete;
@@ -26,7 +29,7 @@ class WeightLoader {
       load_layer(layer);
       if (progress) progress(layer + 1, config_.layers);
     }
-    out_.final_norm_ = vector("norm.weight", config_.hidden);
+    out_.final_norm_ = norm("norm.weight", config_.hidden);
     if (!config_.tied) matrix("lm_head", config_.vocab, config_.hidden, {}, out_.head_);
     if (!status_) return status_;
     const XXH128_hash_t digest = XXH3_128bits_digest(hash_);
@@ -39,20 +42,59 @@ class WeightLoader {
     const std::string base = fmt::format("layers.{}.", layer);
     const int hidden = config_.hidden, inner = config_.intermediate;
     LayerWeights& w = out_.layers_.emplace_back();
-    w.input_norm = vector(base + "input_layernorm.weight", hidden);
-    w.post_norm = vector(base + "post_attention_layernorm.weight", hidden);
-    if (config_.qk_norm) {
-      w.query_norm = vector(base + "self_attn.q_norm.weight", config_.head_dim);
-      w.key_norm = vector(base + "self_attn.k_norm.weight", config_.head_dim);
-    }
-    const auto query_rows = rotated_rows(config_.heads), key_rows = rotated_rows(config_.kv_heads);
-    linear(base + "self_attn.q_proj", config_.query_width(), hidden, config_.qkv_bias, query_rows, w.query);
-    linear(base + "self_attn.k_proj", config_.kv_width(), hidden, config_.qkv_bias, key_rows, w.key);
-    linear(base + "self_attn.v_proj", config_.kv_width(), hidden, config_.qkv_bias, {}, w.value);
-    linear(base + "self_attn.o_proj", hidden, config_.query_width(), config_.output_bias, {}, w.output);
+    w.input_norm = norm(base + "input_layernorm.weight", hidden);
+    w.post_norm = norm(base + "post_attention_layernorm.weight", hidden);
+    if (config_.is_recurrent(layer)) load_delta(base + "linear_attn.", w);
+    else load_attention(base + "self_attn.", w);
     linear(base + "mlp.gate_proj", inner, hidden, config_.mlp_bias, {}, w.gate);
     linear(base + "mlp.up_proj", inner, hidden, config_.mlp_bias, {}, w.up);
     linear(base + "mlp.down_proj", hidden, inner, config_.mlp_bias, {}, w.down);
+  }
+
+  void load_attention(const std::string& base, LayerWeights& w) {
+    const int hidden = config_.hidden, query = config_.query_width(), kv = config_.kv_width();
+    if (config_.qk_norm) {
+      w.query_norm = norm(base + "q_norm.weight", config_.head_dim);
+      w.key_norm = norm(base + "k_norm.weight", config_.head_dim);
+    }
+    if (config_.output_gate) {  // each head's rows: head_dim of the query, then head_dim of the gate
+      linear(base + "q_proj", 2 * query, hidden, config_.qkv_bias, half_rows(0), w.query);
+      linear(base + "q_proj", 2 * query, hidden, config_.qkv_bias, half_rows(1), w.query_gate);
+    } else {
+      linear(base + "q_proj", query, hidden, config_.qkv_bias, rotated_rows(config_.heads), w.query);
+    }
+    linear(base + "k_proj", kv, hidden, config_.qkv_bias, rotated_rows(config_.kv_heads), w.key);
+    linear(base + "v_proj", kv, hidden, config_.qkv_bias, {}, w.value);
+    linear(base + "o_proj", hidden, query, config_.output_bias, {}, w.output);
+  }
+
+  void load_delta(const std::string& base, LayerWeights& w) {
+    const LinearAttentionConfig& d = config_.linear;
+    const int hidden = config_.hidden, value_width = d.value_heads * d.value_dim, conv_width = 2 * d.key_heads * d.key_dim + value_width;
+    linear(base + "in_proj_qkv", conv_width, hidden, false, {}, w.delta_mixed);
+    linear(base + "in_proj_z", value_width, hidden, false, {}, w.delta_z);
+    linear(base + "in_proj_b", d.value_heads, hidden, false, {}, w.delta_b);
+    linear(base + "in_proj_a", d.value_heads, hidden, false, {}, w.delta_a);
+    linear(base + "out_proj", hidden, value_width, false, {}, w.delta_output);
+    w.delta_norm = vector(base + "norm", ".weight", d.value_dim);
+    w.delta.dt_bias = vector(base + "dt_bias", "", d.value_heads);
+    w.delta.a = vector(base + "A_log", "", d.value_heads, [this](std::vector<float>& values) {
+      if (naming_.is_gguf()) return;  // holds -e^A_log itself
+      for (float& value : values) value = -static_cast<float>(exact_exp(static_cast<double>(value)));
+    });
+    w.delta.conv = vector(base + "conv1d", ".weight", conv_width * d.taps, [&](std::vector<float>& values) {
+      std::vector<float> by_tap(values.size());  // the file holds [channel][tap] in every form
+      for (int c = 0; c < conv_width; ++c)
+        for (int j = 0; j < d.taps; ++j) by_tap[static_cast<std::size_t>(j * conv_width + c)] = values[static_cast<std::size_t>(c * d.taps + j)];
+      values.swap(by_tap);
+    });
+  }
+
+  std::vector<int> half_rows(int half) const {
+    std::vector<int> rows;
+    for (int head = 0; head < config_.heads; ++head)
+      for (int i = 0; i < config_.head_dim; ++i) rows.push_back((2 * head + half) * config_.head_dim + i);
+    return rows;
   }
 
   // GGUF llama files hold row 2i + s where Hugging Face has row s * half + i (model-spec 4.4); empty: same order.
@@ -78,23 +120,21 @@ class WeightLoader {
     XXH3_128bits_update(hash_, tensor.data.data(), tensor.data.size());
   }
 
-  // A vector of float32 on the device; "name.weight" or "name.bias" split at the last dot.
-  const float* vector(const std::string& canonical, int width, std::span<const int> row_map = {}) {
+  using Change = std::function<void(std::vector<float>&)>;
+
+  // A tensor of `count` floats, whatever its shape, on the device as float32, after `change`.
+  const float* vector(const std::string& canonical, const char* suffix, int count, const Change& change = nullptr) {
     if (!status_) return nullptr;
-    const auto dot = canonical.rfind('.');
-    const TensorView* tensor = find(canonical.substr(0, dot), canonical.c_str() + dot);
+    const TensorView* tensor = find(canonical, suffix);
     if (tensor == nullptr) return nullptr;
     auto reader = DenseReader::open(source_, *tensor);
     if (!reader) return fail(reader.status());
-    if (reader->out() != 1 || reader->in() != width)
-      return fail(Status::error("tensor {} has {} values, the config needs {}", tensor->name, tensor->elements(), width));
+    if (static_cast<std::int64_t>(reader->out()) * reader->in() != count)
+      return fail(Status::error("tensor {} has {} values, the config needs {}", tensor->name, tensor->elements(), count));
     digest(*tensor);
-    std::vector<float> values(static_cast<std::size_t>(width)), ordered;
-    reader->read(0, values.data());
-    if (!row_map.empty()) {
-      for (const int row : row_map) ordered.push_back(values[static_cast<std::size_t>(row)]);
-      values.swap(ordered);
-    }
+    std::vector<float> values(static_cast<std::size_t>(count));
+    for (int row = 0; row < reader->out(); ++row) reader->read(row, values.data() + static_cast<std::ptrdiff_t>(row) * reader->in());
+    if (change) change(values);
     auto memory = backend_.allocate(values.size() * sizeof(float));
     if (!memory) return fail(memory.status());
     if (auto copied = backend_.upload((*memory)->data(), values.data(), values.size() * sizeof(float)); !copied) return fail(copied);
@@ -102,9 +142,35 @@ class WeightLoader {
     return static_cast<const float*>(out_.vectors_.back()->data());
   }
 
+  // A norm's weight. The hybrids' Hugging Face form stores w for 1 + w (model-spec 1.9).
+  const float* norm(const std::string& canonical, int width) {
+    const auto add_one = [](std::vector<float>& values) {
+      for (float& value : values) value = 1.0f + value;
+    };
+    return vector(canonical.substr(0, canonical.size() - 7), ".weight", width, offset_norms_ ? Change(add_one) : nullptr);
+  }
+
+  // Convolutions in Hugging Face's layout end in the number of taps, in MLX's in 1; the norms' convention goes with it.
+  bool norms_are_offset() const {
+    if (naming_.is_gguf() || config_.recurrent.empty()) return false;
+    for (int layer = 0; layer < config_.layers; ++layer) {
+      if (!config_.is_recurrent(layer)) continue;
+      const TensorView* conv = source_.find(naming_.module(fmt::format("layers.{}.linear_attn.conv1d", layer)) + ".weight");
+      return conv != nullptr && !conv->shape.empty() && conv->shape.back() != 1;
+    }
+    return !naming_.is_mlx();
+  }
+
   void linear(const std::string& canonical, int out, int in, bool bias, std::span<const int> row_map, Linear& to) {
     matrix(canonical, out, in, row_map, to.weight);
-    if (bias) to.bias = vector(canonical + ".bias", out, row_map);
+    if (!bias) return;
+    const std::vector<int> map(row_map.begin(), row_map.end());
+    to.bias = vector(canonical, ".bias", out, [&map](std::vector<float>& values) {
+      if (map.empty()) return;
+      std::vector<float> ordered;
+      for (const int row : map) ordered.push_back(values[static_cast<std::size_t>(row)]);
+      values.swap(ordered);
+    });
   }
 
   template <typename Reader>
@@ -170,6 +236,7 @@ class WeightLoader {
   const Naming& naming_;
   Backend& backend_;
   XXH3_state_t* hash_;
+  bool offset_norms_ = false;
   ModelWeights out_;
   Status status_;
 };
@@ -183,10 +250,21 @@ std::vector<std::pair<std::string, const Weight*>> ModelWeights::modules() const
   std::vector<std::pair<std::string, const Weight*>> all = {{"embed_tokens", embedding_.get()}};
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     const LayerWeights& w = layers_[i];
-    const std::pair<const char*, const Linear*> linears[] = {
-        {"self_attn.q_proj", &w.query}, {"self_attn.k_proj", &w.key}, {"self_attn.v_proj", &w.value}, {"self_attn.o_proj", &w.output},
-        {"mlp.gate_proj", &w.gate},     {"mlp.up_proj", &w.up},       {"mlp.down_proj", &w.down}};
-    for (const auto& [name, linear] : linears) all.emplace_back(fmt::format("layers.{}.{}", i, name), linear->weight.get());
+    const std::pair<const char*, const Linear*> linears[] = {{"self_attn.q_proj", &w.query},
+                                                             {"self_attn.q_proj (gate)", &w.query_gate},
+                                                             {"self_attn.k_proj", &w.key},
+                                                             {"self_attn.v_proj", &w.value},
+                                                             {"self_attn.o_proj", &w.output},
+                                                             {"linear_attn.in_proj_qkv", &w.delta_mixed},
+                                                             {"linear_attn.in_proj_z", &w.delta_z},
+                                                             {"linear_attn.in_proj_b", &w.delta_b},
+                                                             {"linear_attn.in_proj_a", &w.delta_a},
+                                                             {"linear_attn.out_proj", &w.delta_output},
+                                                             {"mlp.gate_proj", &w.gate},
+                                                             {"mlp.up_proj", &w.up},
+                                                             {"mlp.down_proj", &w.down}};
+    for (const auto& [name, linear] : linears)
+      if (linear->weight) all.emplace_back(fmt::format("layers.{}.{}", i, name), linear->weight.get());
   }
   if (head_) all.emplace_back("lm_head", head_.get());
   return all;

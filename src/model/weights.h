@@ -19,8 +19,14 @@ struct Linear {
 
 struct LayerWeights {
   const float *input_norm = nullptr, *post_norm = nullptr;    // [hidden]
+  Linear gate, up, down;                                      // the MLP
+  // Attention layers.
   const float *query_norm = nullptr, *key_norm = nullptr;     // [head_dim], families with qk_norm
-  Linear query, key, value, output, gate, up, down;
+  Linear query, query_gate, key, value, output;               // query_gate: families with output_gate
+  // Recurrent layers.
+  Linear delta_mixed, delta_z, delta_b, delta_a, delta_output;
+  DeltaWeights delta;
+  const float* delta_norm = nullptr;                          // [value_dim]
 };
 
 class ModelWeights {
@@ -34,6 +40,8 @@ class ModelWeights {
   const Weight& embedding() const { return *embedding_; }
   const Weight& head() const { return head_ ? *head_ : *embedding_; }
   const float* final_norm() const { return final_norm_; }
+  // GGUF files hold the value heads of a hybrid in another order (model-spec 1.10).
+  bool tiled_heads() const { return tiled_heads_; }
   const std::vector<LayerWeights>& layers() const { return layers_; }
   const std::string& digest() const { return digest_; }
   std::size_t bytes() const;
@@ -47,6 +55,7 @@ class ModelWeights {
   std::vector<LayerWeights> layers_;
   std::vector<std::unique_ptr<DeviceMemory>> vectors_;
   std::string digest_;
+  bool tiled_heads_ = false;
 };
 
 }  // namespace steadfast

@@ -61,6 +61,15 @@ Status CpuBackend::download(void* host, const void* device, std::size_t bytes) {
   return Status::ok();
 }
 
+Status CpuBackend::copy(void* to, const void* from, std::size_t bytes) {
+  std::memcpy(to, from, bytes);
+  return Status::ok();
+}
+
+void CpuBackend::copy_rows(const Matrix& from, const Matrix& to) {
+  for (int row = 0; row < from.rows; ++row) std::memcpy(to.row(row), from.row(row), static_cast<std::size_t>(from.width) * sizeof(float));
+}
+
 }  // namespace cpu
 
 Result<std::unique_ptr<Backend>> make_cpu_backend(const CpuOptions& options) {

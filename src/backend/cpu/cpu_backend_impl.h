@@ -23,6 +23,8 @@ class CpuBackend : public Backend {
   Result<std::unique_ptr<DeviceMemory>> allocate(std::size_t bytes) override;
   Status upload(void* device, const void* host, std::size_t bytes) override;
   Status download(void* host, const void* device, std::size_t bytes) override;
+  Status copy(void* to, const void* from, std::size_t bytes) override;
+  void copy_rows(const Matrix& from, const Matrix& to) override;
 
   void embed(const Weight& table, std::span<const TokenId> ids, const Matrix& out) override;
   void linear(const Matrix& x, std::span<const LinearJob> jobs) override;
@@ -33,6 +35,12 @@ class CpuBackend : public Backend {
   void attention(const Matrix& queries, const AttentionShape& shape, std::span<const Piece> pieces,
                  std::span<const CacheView> views, const Matrix& out) override;
   void silu_mul(const Matrix& gate, const Matrix& up, const Matrix& out) override;
+  void sigmoid_mul(const Matrix& x, const Matrix& gate, const Matrix& out) override;
+  void delta_conv(const Matrix& x, const DeltaShape& shape, const DeltaWeights& weights, std::span<const Piece> pieces,
+                  std::span<const DeltaState> states, const Matrix& out) override;
+  void delta_rule(const Matrix& mixed, const Matrix& a, const Matrix& b, const DeltaShape& shape, const DeltaWeights& weights,
+                  std::span<const Piece> pieces, std::span<const DeltaState> states, const Matrix& out) override;
+  void gated_norm(const Matrix& x, const Matrix& gate, int heads, int dim, const float* weight, float eps, const Matrix& out) override;
   void gather(const Matrix& x, std::span<const int> rows, const Matrix& out) override;
 
  private:

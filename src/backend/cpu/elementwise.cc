@@ -1,31 +1,10 @@
 // Embedding, norms, rotary positions, SiLU product and row copies on the CPU. Rows are shared out among the threads
 // where there are enough of them; each row is computed alone.
-#include <algorithm>
 #include <cstring>
 
 #include "backend/cpu/cpu_backend_impl.h"
 
 namespace steadfast::cpu {
-namespace {
-
-constexpr int kRowsAlone = 8;  // below this a job is not worth waking the team
-
-template <typename Fn>
-void over_rows(ThreadTeam& team, int rows, Fn fn) {
-  if (rows < kRowsAlone) {
-    for (int row = 0; row < rows; ++row) fn(row);
-    return;
-  }
-  const int units = std::min(rows, team.threads() * 4);
-  team.run(units, [&](int unit, int) {
-    const int first = static_cast<int>(static_cast<std::int64_t>(rows) * unit / units);
-    const int last = static_cast<int>(static_cast<std::int64_t>(rows) * (unit + 1) / units);
-    for (int row = first; row < last; ++row) fn(row);
-  });
-}
-
-}  // namespace
-
 void CpuBackend::embed(const Weight& table, std::span<const TokenId> ids, const Matrix& out) {
   const auto& packed = static_cast<const PackedWeight&>(table);
   over_rows(team_, out.rows, [&](int row) { packed.expand(ids[static_cast<std::size_t>(row)], out.row(row)); });

@@ -74,6 +74,17 @@ struct AttentionCall {
 
 constexpr int attention_scratch(int dim) { return kMaxQueries * (kSpan + 2 * dim); }
 
+constexpr int kMaxValueDim = 512;  // of a recurrent head
+
+// One row of one recurrent head (Gated DeltaNet). query and key are normed; state: [key_dim][value_dim rounded up to 16].
+struct DeltaStep {
+  const float* query = nullptr;
+  const float* key = nullptr;
+  const float* value = nullptr;
+  float* out = nullptr;
+  float decay = 1, beta = 1;
+};
+
 struct Kernels {
   const char* name;
   // codes, scales, sums of `in` floats in groups: scale = max|x| / limit, code = round(x * (limit / max|x|)), limit 127.
@@ -92,6 +103,10 @@ struct Kernels {
   void (*silu_mul)(const float* gate, const float* up, int n, float* y);  // y = gate / (1 + e^-gate) * up
   void (*attention)(const AttentionCall&);
   void (*round_bf16)(const float* x, int n, float* y);
+  void (*sigmoid_mul)(const float* x, const float* gate, int n, float* y);  // y = x / (1 + e^-gate)
+  void (*conv_silu)(const float* const* x, const float* w, int taps, int channels, float* y);
+  void (*l2_norm)(float* x, int n, float scale);
+  void (*delta_step)(const DeltaStep&, int key_dim, int value_dim, float* state);
 };
 
 const Kernels& scalar_kernels();

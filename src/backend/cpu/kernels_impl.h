@@ -1,4 +1,4 @@
-// Norms, activations, quantisation and attention over one instruction set S of simd.h, and the table of all kernels.
+// Norms, activations, quantisation and attention over one instruction set S of simd.h.
 // Attention of a row at position p: spans of 512 absolute positions, ascending. In a span: scores by chains over dim,
 // scaled; their exact maximum m; e^(s - m); their sum in 16 classes (position mod 16), ascending, then the fixed tree;
 // values by chains over positions. Spans are folded in ascending order. Positions behind p are never multiplied.
@@ -68,6 +68,20 @@ void silu_mul(const float* gate, const float* up, int n, float* y) {
     float g[kLanes] = {}, u[kLanes] = {}, out[kLanes];
     for (int j = i; j < n; ++j) g[j - i] = gate[j], u[j - i] = up[j];
     S::store(out, S::mul(silu<S>(S::load(g)), S::load(u)));
+    for (int j = i; j < n; ++j) y[j] = out[j - i];
+  }
+}
+
+template <typename S>
+void sigmoid_mul(const float* x, const float* gate, int n, float* y) {
+  const auto one = S::set1(1.0f);
+  const auto part = [&](typename S::F value, typename S::F g) { return S::div(value, S::add(one, exp<S>(S::sub(S::zero(), g)))); };
+  int i = 0;
+  for (; i + kLanes <= n; i += kLanes) S::store(y + i, part(S::load(x + i), S::load(gate + i)));
+  if (i < n) {
+    float v[kLanes] = {}, g[kLanes] = {}, out[kLanes];
+    for (int j = i; j < n; ++j) v[j - i] = x[j], g[j - i] = gate[j];
+    S::store(out, part(S::load(v), S::load(g)));
     for (int j = i; j < n; ++j) y[j] = out[j - i];
   }
 }
@@ -241,12 +255,6 @@ void attention(const AttentionCall& call) {
   };
   if (call.kv.bf16) with_queries(Int<1>{});
   else with_queries(Int<0>{});
-}
-
-template <typename S>
-constexpr Kernels make_kernels() {
-  return {S::kName,         quantise<S>, linear_int8<S>, linear_f32<S>, linear_dense<S>,
-          rms_norm<S>,      silu_mul<S>, attention<S>,   round_bf16<S>};
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// The kernels of kernels_impl.h compiled for scalar; flags in CMakeLists.txt. Nothing else may be in this file.
-#include "backend/cpu/kernels_impl.h"
+// The kernels of kernel_table.h compiled for scalar; flags in CMakeLists.txt. Nothing else may be in this file.
+#include "backend/cpu/kernel_table.h"
 
 namespace steadfast::cpu {
 

@@ -59,17 +59,12 @@ void CpuBackend::prepare(const Matrix& x, std::span<const LinearJob> jobs) {
     if (entry.codes.size() < rows * width) entry.codes.resize(rows * width);
     if (job.fine && entry.low.size() < rows * width) entry.low.resize(rows * width);
     if (entry.scales.size() < rows * groups) entry.scales.resize(rows * groups), entry.sums.resize(rows * groups);
-    const auto one = [&](int row, int) {
+    over_rows(team_, x.rows, [&](int row) {
       const auto r = static_cast<std::size_t>(row);
       kernels_->quantise(x.row(row), x.width, group, entry.codes.data() + r * width,
                          entry.fine ? entry.low.data() + r * width : nullptr, entry.scales.data() + r * groups,
                          entry.sums.data() + r * groups);
-    };
-    if (rows < 8) {
-      for (int row = 0; row < x.rows; ++row) one(row, 0);
-    } else {
-      team_.run(x.rows, one);
-    }
+    });
   }
   if (!plain) return;
   if (plain_.size() < rows * width) plain_.resize(rows * width);

@@ -75,7 +75,7 @@ unsigned get_code(const std::uint8_t* chunk, int bits, int lane, int k) {
 }  // namespace
 
 Result<std::unique_ptr<Weight>> PackedWeight::from(const AffineReader& reader, std::span<const int> row_map, ThreadTeam& team) {
-  const int in = reader.in(), out = reader.out(), bits = reader.bits(), group = reader.group(), groups = reader.groups();
+  const int in = reader.in(), out = row_map.empty() ? reader.out() : static_cast<int>(row_map.size()), bits = reader.bits(), group = reader.group(), groups = reader.groups();
   auto packed = std::make_unique<PackedWeight>();
   packed->out_ = out;
   packed->in_ = in;
@@ -128,7 +128,7 @@ Result<std::unique_ptr<Weight>> PackedWeight::from(const AffineReader& reader, s
 }
 
 Result<std::unique_ptr<Weight>> PackedWeight::from(const DenseReader& reader, std::span<const int> row_map, ThreadTeam& team) {
-  const int in = reader.in(), out = reader.out();
+  const int in = reader.in(), out = row_map.empty() ? reader.out() : static_cast<int>(row_map.size());
   auto packed = std::make_unique<PackedWeight>();
   packed->out_ = out;
   packed->in_ = in;

@@ -2,6 +2,7 @@
 // each unit writes its own results (row law). The calling thread works too; jobs come from one thread at a time.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -51,5 +52,21 @@ class ThreadTeam {
   const void* context_ = nullptr;
   std::vector<std::thread> workers_;
 };
+
+// fn(row) for every row, in blocks shared out among the threads where there are enough rows to be worth waking them.
+template <typename Fn>
+void over_rows(ThreadTeam& team, int rows, Fn fn) {
+  constexpr int kRowsAlone = 8;
+  if (rows < kRowsAlone) {
+    for (int row = 0; row < rows; ++row) fn(row);
+    return;
+  }
+  const int units = std::min(rows, team.threads() * 4);
+  team.run(units, [&](int unit, int) {
+    const int first = static_cast<int>(static_cast<std::int64_t>(rows) * unit / units);
+    const int last = static_cast<int>(static_cast<std::int64_t>(rows) * (unit + 1) / units);
+    for (int row = first; row < last; ++row) fn(row);
+  });
+}
 
 }  // namespace steadfast::cpu

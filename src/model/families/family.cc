@@ -4,13 +4,14 @@
 namespace steadfast {
 namespace {
 
-constexpr const Family* kFamilies[] = {&kLlama, &kQwen2, &kQwen3};
+constexpr const Family* kFamilies[] = {&kLlama, &kQwen2, &kQwen3, &kQwen35};
 
 }  // namespace
 
 const Family* find_family(std::string_view model_type) {
   for (const Family* family : kFamilies)
-    if (model_type == family->name) return family;
+    for (const char* name : {family->name, family->other_name, family->gguf_name})
+      if (name != nullptr && model_type == name) return family;
   return nullptr;
 }
 
