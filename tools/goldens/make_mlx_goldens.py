@@ -52,8 +52,12 @@ def random_folder(family, config, seed, folder):
         state.pop("lm_head.weight", None)
     save_file(state, os.path.join(folder, "model.safetensors"), metadata={"format": "pt"})
     stored = stored_config(model, config, family)
-    stored["rope_theta"] = config["rope_parameters"]["rope_theta"]
-    if family == "hybrid":
+    if family != "hybrid":  # mlx-lm reads the older keys for these
+        rope = dict(stored.pop("rope_parameters"))
+        stored["rope_theta"] = rope.pop("rope_theta")
+        if rope["rope_type"] != "default":
+            stored["rope_scaling"] = rope
+    else:
         stored = {"model_type": "qwen3_5", "text_config": stored, "tie_word_embeddings": config["tie_word_embeddings"]}
     with open(os.path.join(folder, "config.json"), "w", encoding="utf-8") as f:
         json.dump(stored, f)
@@ -86,14 +90,14 @@ def greedy(model, ids, count, stop=()):
 
 
 def make_models(out):
-    from hf_models import dense, hybrid
+    from hf_models import LLAMA3, dense, hybrid
 
     models = {
         "mlx-hybrid-mixed": ("hybrid", hybrid(160, 128, 256, 4, 4, 2, 64, 2, 4, 32, 32), mx.bfloat16, affine(4, 64),
                              [("lm_head", affine(8, 64)), ("embed_tokens", affine(6, 32)), ("in_proj_a", affine(5, 32)), ("in_proj_b", False),
                               ("layers.0.mlp.down_proj", affine(3, 64)), ("layers.1.linear_attn.in_proj_qkv", affine(2, 32)),
                               ("v_proj", affine(6, 128)), ("layers.2.mlp.gate_proj", affine(8, 128)), ("out_proj", affine(5, 64))]),
-        "mlx-llama-mixed": ("llama", dense(192, 128, 256, 3, 4, 2, 5e5, rms_norm_eps=1e-5, tie_word_embeddings=True),
+        "mlx-llama-mixed": ("llama", dense(192, 128, 256, 3, 4, 2, 5e5, rms_norm_eps=1e-5, tie_word_embeddings=True, scaling=LLAMA3),
                             mx.bfloat16, affine(4, 32), [("embed_tokens", affine(8, 64)), ("down_proj", affine(6, 64)),
                                                          ("layers.1.self_attn.v_proj", affine(3, 128)), ("layers.0.self_attn.o_proj", False)]),
         "mlx-qwen3-f16": ("qwen3", dense(160, 128, 192, 2, 4, 2, 1e6, rms_norm_eps=1e-6, head_dim=64), mx.float16, affine(3, 64),
