@@ -205,6 +205,7 @@ void Engine::run_round() {
 
 void Engine::commit(Stream& stream, std::span<float> logits) {
   const Request& request = stream.request;
+  if (loaded_->tokenizer) logits = logits.first(std::min(logits.size(), loaded_->tokenizer->vocab_size()));  // behind it: padding
   std::vector<TokenLogprob> logprobs;
   if (request.top_logprobs >= 0) copy_.assign(logits.begin(), logits.end());
   apply_penalties(logits, request.sampling, stream.history);

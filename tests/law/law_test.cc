@@ -1,0 +1,230 @@
+// The row law: a row's bits are a function of its stream's own tokens. Each test is one row of design.md's table.
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <mutex>
+
+#include "backend/cpu/kernels.h"
+#include "engine/engine.h"
+#include "law_models.h"
+#include "rows/draw.h"
+
+namespace steadfast::test {
+namespace {
+
+constexpr int kPrompt = 90;  // several blocks of 16 positions, no multiple of one
+
+struct Case {
+  LawModel model;
+  Act act;
+};
+
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  for (const auto& model : law_models())
+    for (const Act act : {Act::kInt8, Act::kF32, Act::kBF16}) all.push_back({model, act});
+  return all;
+}
+
+class RowLaw : public testing::TestWithParam<Case> {
+ protected:
+  std::unique_ptr<LoadedModel> open(int threads = 2, const std::string& isa = "") {
+    return load(GetParam().model, {GetParam().act, threads, isa, std::nullopt});
+  }
+  static std::size_t vocab(const LoadedModel& loaded) { return static_cast<std::size_t>(loaded.card.vocab_size); }
+};
+
+INSTANTIATE_TEST_SUITE_P(Models, RowLaw, testing::ValuesIn(cases()), [](const auto& entry) {
+  std::string name = entry.param.model.name + "_" + to_string(entry.param.act);
+  for (char& c : name)
+    if (c == '-') c = '_';
+  return name;
+});
+
+TEST_P(RowLaw, AnyNumberOfThreads) {
+  const auto one = open(1);
+  const auto ids = some_ids(*one, kPrompt, 1);
+  const auto expected = logits_of(*one, ids, 64);
+  for (const int threads : {2, 4}) EXPECT_EQ(first_difference(expected, logits_of(*open(threads), ids, 64), vocab(*one)), "equal") << threads;
+}
+
+TEST_P(RowLaw, AnyInstructionSet) {
+  const auto scalar = open(2, "scalar");
+  const auto ids = some_ids(*scalar, 24, 2);
+  const auto expected = logits_of(*scalar, ids, 24);
+  for (const char* isa : {"avx2", "avx512"}) {
+    if (cpu::select_kernels(isa) == nullptr) continue;  // this machine lacks it
+    EXPECT_EQ(first_difference(expected, logits_of(*open(2, isa), ids, 24), vocab(*scalar)), "equal") << isa;
+  }
+}
+
+TEST_P(RowLaw, PromptInPieces) {
+  const auto loaded = open();
+  const auto ids = some_ids(*loaded, kPrompt, 3);
+  const auto whole = logits_of(*loaded, ids, kPrompt);
+  for (const int chunk : {1, 7, 64}) EXPECT_EQ(first_difference(whole, logits_of(*loaded, ids, chunk), vocab(*loaded)), "equal") << chunk;
+}
+
+// Runs streams side by side, `step[s]` rows of stream s a round, and returns each one's logits.
+std::vector<std::vector<float>> together(const LoadedModel& loaded, const std::vector<std::vector<TokenId>>& ids, const std::vector<int>& step) {
+  const Model& model = *loaded.model;
+  auto workspace = std::move(Workspace::create(model.backend(), model.config(), 256)).value();
+  std::vector<std::unique_ptr<StreamState>> states;
+  for (const auto& own : ids)
+    states.push_back(std::move(StreamState::create(model.backend(), model.cache_shape(loaded.kv_dtype), static_cast<int>(own.size()))).value());
+  std::vector<std::vector<float>> logits(ids.size());
+  std::vector<std::size_t> done(ids.size(), 0);
+  const auto vocab = static_cast<std::size_t>(loaded.card.vocab_size);
+  for (;;) {
+    Round round;
+    std::vector<std::size_t> owner;
+    for (std::size_t s = 0; s < ids.size(); ++s) {
+      const auto rows = std::min(static_cast<std::size_t>(step[s]), ids[s].size() - done[s]);
+      if (rows == 0) continue;
+      round.add(*states[s], static_cast<int>(done[s]), ids[s].data() + done[s], static_cast<int>(rows));
+      owner.insert(owner.end(), rows, s);
+      done[s] += rows;
+    }
+    if (round.rows() == 0) return logits;
+    for (int i = 0; i < round.rows(); ++i) round.logit_rows.push_back(i);
+    EXPECT_TRUE(model.forward(round, *workspace).is_ok());
+    std::vector<float> out(owner.size() * vocab);
+    model.head(*workspace, 0, Matrix(out.data(), round.rows(), static_cast<int>(vocab)));
+    for (std::size_t r = 0; r < owner.size(); ++r)
+      logits[owner[r]].insert(logits[owner[r]].end(), out.begin() + static_cast<std::ptrdiff_t>(r * vocab), out.begin() + static_cast<std::ptrdiff_t>((r + 1) * vocab));
+  }
+}
+
+TEST_P(RowLaw, StreamsTogether) {
+  const auto loaded = open();
+  const std::vector<std::vector<TokenId>> ids = {some_ids(*loaded, kPrompt, 4), some_ids(*loaded, 33, 5), some_ids(*loaded, 50, 6)};
+  const auto mixed = together(*loaded, ids, {13, 1, 3});
+  for (std::size_t s = 0; s < ids.size(); ++s)
+    EXPECT_EQ(first_difference(logits_of(*loaded, ids[s], 200), mixed[s], vocab(*loaded)), "equal") << "stream " << s;
+}
+
+// Asks an engine of `streams` streams for all requests at once.
+std::vector<std::vector<TokenId>> replies(const Case& model, int streams, const std::vector<Request>& requests) {
+  auto engine = std::move(Engine::create(load(model.model, {model.act, 2, "", std::nullopt}), {.streams = streams, .context = 0, .row_budget = 48, .piece = 0})).value();
+  std::mutex mutex;
+  std::condition_variable ended;
+  std::size_t left = requests.size();
+  std::vector<std::vector<TokenId>> ids(requests.size());
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    ReplyHandler handler;
+    handler.on_piece = [&ids, i](const ReplyPiece& piece) { ids[i].insert(ids[i].end(), piece.ids.begin(), piece.ids.end()); };
+    handler.on_end = [&](const ReplyEnd& end) {
+      EXPECT_NE(end.reason, FinishReason::kError) << end.error;
+      const std::lock_guard lock(mutex);
+      --left;
+      ended.notify_all();
+    };
+    EXPECT_TRUE(engine->submit(requests[i], std::move(handler)).is_ok());
+  }
+  std::unique_lock lock(mutex);
+  ended.wait(lock, [&] { return left == 0; });
+  return ids;
+}
+
+std::vector<Request> some_requests(const LoadedModel& loaded, float temperature) {
+  std::vector<Request> requests;
+  for (int i = 0; i < 5; ++i) {
+    Request request;
+    request.prompt = some_ids(loaded, 5 + 17 * i, 10 + static_cast<std::uint64_t>(i));
+    request.max_tokens = 12;
+    request.ignore_eos = true;
+    request.sampling.temperature = temperature;
+    request.sampling.top_p = 0.95f;
+    request.sampling.seed = 1000 + static_cast<std::uint64_t>(i);
+    requests.push_back(std::move(request));
+  }
+  return requests;
+}
+
+TEST_P(RowLaw, RepliesTogetherAndAlone) {
+  const auto loaded = open();
+  for (const float temperature : {0.0f, 0.8f}) {
+    const auto requests = some_requests(*loaded, temperature);
+    const auto crowd = replies(GetParam(), 5, requests), queue = replies(GetParam(), 1, requests);
+    EXPECT_EQ(crowd, queue) << "temperature " << temperature;
+    EXPECT_EQ(crowd[2], replies(GetParam(), 3, {requests[2]})[0]) << "temperature " << temperature;
+  }
+}
+
+TEST_P(RowLaw, ReplyRowsAsPromptRows) {
+  const auto loaded = open();
+  for (const float temperature : {0.0f, 0.8f}) {
+    const auto request = some_requests(*loaded, temperature)[3];
+    const auto reply = replies(GetParam(), 1, {request})[0];
+    std::vector<TokenId> all = request.prompt;
+    all.insert(all.end(), reply.begin(), reply.end());
+    auto logits = logits_of(*loaded, all, 64);
+    const std::size_t width = vocab(*loaded), drawable = loaded->tokenizer ? std::min(width, loaded->tokenizer->vocab_size()) : width;
+    DrawScratch scratch;
+    for (std::size_t i = 0; i < reply.size(); ++i) {
+      const std::size_t position = request.prompt.size() + i;
+      const auto row = std::span(logits).subspan((position - 1) * width, drawable);
+      EXPECT_EQ(draw(row, request.sampling, static_cast<std::int64_t>(position), scratch), reply[i]) << "reply token " << i;
+    }
+  }
+}
+
+// After n rows of which k stay, the stream goes on as if the n - k others had never run.
+TEST_P(RowLaw, RolledBackRows) {
+  const auto loaded = open();
+  const Model& model = *loaded->model;
+  const auto ids = some_ids(*loaded, 40, 7), wrong = some_ids(*loaded, 6, 8);
+  const auto expected = logits_of(*loaded, ids, 64);
+  const auto width = vocab(*loaded);
+  auto workspace = std::move(Workspace::create(model.backend(), model.config(), 64)).value();
+  for (const int kept : {0, 1, 3, 6}) {
+    auto state = std::move(StreamState::create(model.backend(), model.cache_shape(loaded->kv_dtype), 64)).value();
+    const auto run = [&](int first, const TokenId* tokens, int count, float* last) {
+      Round round;
+      round.add(*state, first, tokens, count);
+      round.logit_rows = {count - 1};
+      ASSERT_TRUE(model.forward(round, *workspace).is_ok());
+      model.head(*workspace, 0, Matrix(last, 1, static_cast<int>(width)));
+    };
+    std::vector<float> last(width);
+    run(0, ids.data(), 20, last.data());
+    ASSERT_TRUE(state->record(model.backend(), 6).is_ok());
+    std::vector<TokenId> draft(ids.begin() + 20, ids.begin() + 20 + kept);
+    draft.insert(draft.end(), wrong.begin() + kept, wrong.end());
+    run(20, draft.data(), 4, last.data());  // in two rounds: a record spans rounds
+    run(24, draft.data() + 4, 2, last.data());
+    ASSERT_TRUE(model.roll_back(*state, kept, *workspace).is_ok());
+    run(20 + kept, ids.data() + 20 + kept, 20 - kept, last.data());
+    const std::vector<float> wanted(expected.end() - static_cast<std::ptrdiff_t>(width), expected.end());
+    EXPECT_EQ(first_difference(wanted, last, width), "equal") << kept << " kept";
+  }
+}
+
+// Controls: what must be told apart is.
+TEST_P(RowLaw, FaultsAreSeen) {
+  const auto loaded = open();
+  auto ids = some_ids(*loaded, 20, 9);
+  const auto logits = logits_of(*loaded, ids, 64);
+  auto flipped = logits;
+  flipped[flipped.size() / 2] = std::bit_cast<float>(std::bit_cast<std::uint32_t>(flipped[flipped.size() / 2]) ^ 1u);
+  EXPECT_NE(first_difference(logits, flipped, vocab(*loaded)), "equal");
+  ids[3] = (ids[3] + 1) % loaded->card.vocab_size;
+  EXPECT_NE(first_difference(logits, logits_of(*loaded, ids, 64), vocab(*loaded)), "equal");
+  if (loaded->model->config().recurrent.empty()) return;
+  // A stale recurrent state: the rows run again without a roll-back.
+  const Model& model = *loaded->model;
+  auto workspace = std::move(Workspace::create(model.backend(), model.config(), 64)).value();
+  auto state = std::move(StreamState::create(model.backend(), model.cache_shape(loaded->kv_dtype), 64)).value();
+  std::vector<float> first(vocab(*loaded)), again(first.size());
+  for (auto* out : {&first, &again}) {
+    Round round;
+    round.add(*state, 0, ids.data(), 20);
+    round.logit_rows = {19};
+    ASSERT_TRUE(model.forward(round, *workspace).is_ok());
+    model.head(*workspace, 0, Matrix(out->data(), 1, static_cast<int>(first.size())));
+  }
+  EXPECT_NE(first_difference(first, again, first.size()), "equal");
+}
+
+}  // namespace
+}  // namespace steadfast::test
