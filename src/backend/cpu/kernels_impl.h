@@ -25,9 +25,9 @@ void quantise(const float* x, int in, int group, std::int8_t* codes, std::int8_t
     if (low == nullptr) {
       for (int i = 0; i < group; i += kLanes) S::store_int8(high + i, S::mul(S::load(xs + i), S::set1(inverse)));
     } else {
-      for (int i = 0; i < group; i += kLanes) {  // whole numbers below 2^24: each step is exact
+      for (int i = 0; i < group; i += kLanes) {  // whole numbers and quarters below 2^17: each step is exact
         const auto code = S::round(S::mul(S::load(xs + i), S::set1(inverse)));
-        const auto top = S::round(S::mul(code, S::set1(1.0f / 256)));
+        const auto top = S::round(S::mul(S::add(code, S::set1(0.25f)), S::set1(1.0f / 256)));  // a low digit of 128 is -128
         S::store_int8(high + i, top);
         S::store_int8(low + g * group + i, S::fma(top, S::set1(-256.0f), code));
       }
