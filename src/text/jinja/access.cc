@@ -39,7 +39,7 @@ void for_each_index(const Span& span, Visit visit) {
 
 Value slice_text(Heap& heap, const Value& object, const Value& start, const Value& stop, const Value& step) {
   const std::string& text = object.as_text();
-  heap.spend_text(text.size());
+  heap.spend(static_cast<std::int64_t>(text.size() / 16));
   const auto size = static_cast<std::int64_t>(length(text));
   const Span span = indices(size, start, stop, step);
   std::string result;
@@ -88,7 +88,7 @@ std::optional<Value> element(Heap& heap, const Value& object, std::int64_t index
   };
   if (object.is_text()) {
     const std::string& text = object.as_text();
-    heap.spend_text(text.size());
+    heap.spend(static_cast<std::int64_t>(text.size() / 16));
     if (!within(static_cast<std::int64_t>(length(text)))) return std::nullopt;
     const std::size_t at = byte_of(text, static_cast<std::size_t>(index));
     return heap.text_like(object, text.substr(at, code_point_bytes(text, at)));
@@ -132,7 +132,9 @@ std::optional<Value> own_attribute(Heap& heap, const Value& object, std::string_
   Object* owned = object.object();
   if (owned == nullptr) return std::nullopt;
   if (owned->type == ObjectType::kNamespace) {
-    const Value* found = static_cast<const Namespace*>(owned)->find(name);
+    const auto* space = static_cast<const Namespace*>(owned);
+    heap.spend(static_cast<std::int64_t>(space->attributes.size() / 16));
+    const Value* found = space->find(name);
     return found == nullptr ? std::nullopt : std::optional<Value>(*found);
   }
   if (owned->type == ObjectType::kLoop) return loop_attribute(static_cast<Loop&>(*owned), name);
@@ -175,7 +177,7 @@ Value Interpreter::item(const Value& object, const Value& key) {
   if (const Dict* dict = object.dict()) {
     const bool is_key = !key.is_list() && key.dict() == nullptr;
     if (is_key) {
-      if (!key.is_text()) heap_.spend(static_cast<std::int64_t>(dict->entries.size() * key.extent().weight));
+      heap_.spend(static_cast<std::int64_t>((key.is_text() ? 1 : dict->entries.size()) * key.extent().weight));
       if (const Value* found = dict->find(key)) return *found;
     }
   } else if (key.is_integral()) {

@@ -9,7 +9,12 @@
 namespace steadfast::jinja {
 
 Value Interpreter::call_builtin(Builtin builtin, std::string_view name, const Value& self, Arguments arguments) {
-  heap_.spend(1);
+  // What a builtin does to a text is linear in it.
+  const auto spend_text = [&](const Value& value) {
+    if (value.is_text()) heap_.spend(static_cast<std::int64_t>(value.as_text().size() / 16));
+  };
+  spend_text(self);
+  for (const Value& value : arguments.positional) spend_text(value);
   Call call{*this, name, self, std::move(arguments)};
   return builtin(call);
 }

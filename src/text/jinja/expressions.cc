@@ -67,7 +67,10 @@ Value Interpreter::evaluate_node(const Expression& node, Scope* scope) {
 }
 
 Value Interpreter::lookup(const Expression& node, const Scope* scope) {
-  if (const Value* found = scope->find(node.name)) return *found;
+  for (; scope != nullptr; scope = scope->parent) {
+    heap_.spend(static_cast<std::int64_t>(scope->names.size() / 16));
+    if (const Value* found = scope->find_here(node.name)) return *found;
+  }
   return Value::undefined(fmt::format("'{}' is undefined", node.name));
 }
 

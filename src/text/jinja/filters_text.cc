@@ -74,7 +74,9 @@ Value trim_filter(Call& call) {
 Value replace_filter(Call& call) {
   const auto arguments = call.bind({"old", "new", "count"}, 2);
   Heap& heap = call.vm.heap();
-  for (const Value* value : {&call.self, arguments[0], arguments[1]}) heap.spend_walk(*value);
+  heap.spend_walk(call.self);
+  heap.spend_walk(*arguments[0]);
+  heap.spend_walk(*arguments[1]);
   Call method{call.vm, "replace", heap.text(to_text(call.self)), {}};
   method.arguments.positional = {heap.text(to_text(*arguments[0])), heap.text(to_text(*arguments[1]))};
   if (arguments[2] != nullptr && !arguments[2]->is_none()) method.arguments.positional.push_back(*arguments[2]);
@@ -122,15 +124,17 @@ Value format_filter(Call& call) {
 
 Value truncate_filter(Call& call) {
   const auto arguments = call.bind({"length", "killwords", "end", "leeway"});
-  if (!call.self.is_text()) fail("truncate needs a string, not '{}'", call.self.type_name());
-  const std::string& text = call.self.as_text();
   const std::string end = arguments[2] == nullptr ? "..." : to_text(*arguments[2]);
   const std::int64_t limit = arguments[0] == nullptr ? 255 : to_index(*arguments[0], "truncate's length");
   const bool has_leeway = arguments[3] != nullptr && !arguments[3]->is_none();
   const std::int64_t leeway = has_leeway ? to_index(*arguments[3], "truncate's leeway") : 5;
   const std::int64_t kept = limit - static_cast<std::int64_t>(length(end));
   if (kept < 0 || leeway < 0) fail("truncate's length must be at least that of its end, and its leeway not negative");
-  if (static_cast<std::int64_t>(length(text)) <= limit + leeway) return call.self;
+  const std::int64_t size = length_of(call.self);
+  if (size < 0) fail("object of type '{}' has no len()", call.self.type_name());
+  if (size <= limit + leeway) return call.self;
+  if (!call.self.is_text()) fail("truncate needs a string, not '{}'", call.self.type_name());
+  const std::string& text = call.self.as_text();
   std::string result = text.substr(0, byte_of(text, static_cast<std::size_t>(kept)));
   if (arguments[1] == nullptr || !arguments[1]->truthy()) result = result.substr(0, result.rfind(' '));
   return call.vm.heap().text_like(call.self, result + end);

@@ -190,11 +190,17 @@ class PercentFormatter {
       Heap::check_text_size(out.size());
     }
     const bool all_used = next_ >= (arguments_.is_tuple() ? arguments_.sequence()->items.size() : 1);
-    if (!all_used && arguments_.dict() == nullptr) fail("not all arguments converted during string formatting");
+    if (!all_used && !is_lenient()) fail("not all arguments converted during string formatting");
     return heap_.text_like(format_, std::move(out));
   }
 
  private:
+  // Python lets everything with subscripts but tuples and strings go unused.
+  bool is_lenient() const {
+    return arguments_.dict() != nullptr || arguments_.is_list() || arguments_.is_undefined() ||
+           arguments_.is_object(ObjectType::kRange);
+  }
+
   char peek() const {
     if (at_ >= text_.size()) fail("incomplete format");
     return text_[at_];

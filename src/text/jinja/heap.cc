@@ -70,6 +70,7 @@ Value Heap::dict(Entries entries) {
   for (auto& [key, value] : entries) {
     check_hashable(key);
     if (key.is_text()) {
+      spend_text(2 * key.as_text().size());
       const auto [found, is_new] = seen.emplace(key.as_text(), unique.size());
       if (!is_new) {
         unique[found->second].second = std::move(value);
@@ -104,7 +105,10 @@ Scope* Heap::open_scope(Scope* parent) {
 }
 
 void Heap::close_scope(Scope* scope) {
-  if (scope->captured) return;
+  if (scope->captured) {
+    object_bytes_ += scope->names.capacity() * sizeof(scope->names[0]);
+    return;
+  }
   scope->names.clear();
   scope->parent = nullptr;
   free_scopes_.push_back(scope);

@@ -41,8 +41,11 @@ class Heap {
   void spend(std::int64_t steps);
   void spend_walk(const Value& value) { spend(static_cast<std::int64_t>(value.extent().weight)); }
   void spend_text(std::size_t bytes) { spend(static_cast<std::int64_t>(bytes / 64)); }
-  // The input is loaded: what it takes does not count against the rendering.
-  void begin_rendering() { baseline_ = meter_.bytes; }
+  // The input is loaded: what it took does not count against the rendering.
+  void begin_rendering() {
+    baseline_ = meter_.bytes;
+    steps_ = 0;
+  }
   // A text of this size is about to be made: an error where no text may be so long.
   static void check_text_size(std::size_t bytes);
 

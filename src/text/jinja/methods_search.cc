@@ -61,7 +61,7 @@ std::int64_t position(Call& call, bool from_end) {
   const std::string& wanted = text_argument(call, *arguments[0]);
   const Part part = searched_part(call, arguments[1], arguments[2]);
   if (!part.is_valid) return -1;
-  const std::size_t found = from_end ? part.text.rfind(wanted) : part.text.find(wanted);
+  const std::size_t found = from_end ? find_last(part.text, wanted) : find_first(part.text, wanted);
   if (found == part.text.npos) return -1;
   return part.offset + static_cast<std::int64_t>(length(part.text.substr(0, found)));
 }
@@ -85,52 +85,66 @@ Value count_text(Call& call) {
   if (!part.is_valid) return Value::integer(0);
   if (wanted.empty()) return Value::integer(static_cast<std::int64_t>(length(part.text)) + 1);
   std::int64_t count = 0;
-  for (std::size_t at = part.text.find(wanted); at != part.text.npos; at = part.text.find(wanted, at + wanted.size())) ++count;
+  for (std::size_t at = find_first(part.text, wanted); at != part.text.npos; at = find_first(part.text, wanted, at + wanted.size())) ++count;
   return Value::integer(count);
 }
 
 using Parts = std::vector<std::string_view>;
 
-// At white space: runs of it count once, none at the ends.
+// Where the last word of a text that does not end in white space starts.
+std::size_t last_word(std::string_view text) {
+  while (!text.empty()) {
+    std::size_t start = text.size() - 1;
+    while (start > 0 && (static_cast<unsigned char>(text[start]) & 0xC0) == 0x80) --start;
+    if (is_space(code_point_at(text, start))) break;
+    text = text.substr(0, start);
+  }
+  return text.size();
+}
+
+// At white space: runs of it count once, none at the ends. What a limit leaves whole is stripped only where it was cut.
 Parts split_at_space(std::string_view text, std::int64_t limit, bool from_end) {
   Parts parts;
-  text = strip(text, std::nullopt, Sides::kBoth);
+  const auto strip_front = [&] { text = strip(text, std::nullopt, from_end ? Sides::kRight : Sides::kLeft); };
+  strip_front();
   while (!text.empty()) {
     if (limit-- == 0) {
       parts.push_back(text);
       break;
     }
     if (from_end) {
-      std::size_t start = 0;
-      std::size_t end = 0;  // the last run of white space
-      for (std::size_t at = 0; at < text.size(); at += code_point_bytes(text, at)) {
-        if (!is_space(code_point_at(text, at))) continue;
-        start = at;
-        end = at + code_point_bytes(text, at);
-      }
-      parts.push_back(text.substr(end));
-      text = strip(text.substr(0, start), std::nullopt, Sides::kRight);
+      const std::size_t start = last_word(text);
+      parts.push_back(text.substr(start));
+      text = text.substr(0, start);
     } else {
       std::size_t at = 0;
       while (at < text.size() && !is_space(code_point_at(text, at))) at += code_point_bytes(text, at);
       parts.push_back(text.substr(0, at));
-      text = strip(text.substr(at), std::nullopt, Sides::kLeft);
+      text = text.substr(at);
     }
+    strip_front();
   }
   if (from_end) std::reverse(parts.begin(), parts.end());
   return parts;
 }
 
 Parts split_at(std::string_view text, std::string_view separator, std::int64_t limit, bool from_end) {
-  Parts parts;
-  while (limit-- != 0) {
-    const std::size_t found = from_end ? text.rfind(separator) : text.find(separator);
-    if (found == text.npos) break;
-    parts.push_back(from_end ? text.substr(found + separator.size()) : text.substr(0, found));
-    text = from_end ? text.substr(0, found) : text.substr(found + separator.size());
+  std::vector<std::size_t> cuts;
+  // From the end, matches are looked for in the text backwards: "aaa" at "aa" from the end is "a", "".
+  const std::string backward = from_end ? std::string(text.rbegin(), text.rend()) : "";
+  const std::string wanted = from_end ? std::string(separator.rbegin(), separator.rend()) : std::string(separator);
+  const std::string_view searched = from_end ? std::string_view(backward) : text;
+  for (std::size_t at = find_first(searched, wanted); at != searched.npos && limit-- != 0; at = find_first(searched, wanted, at + wanted.size())) {
+    cuts.push_back(from_end ? text.size() - at - wanted.size() : at);
   }
-  parts.push_back(text);
-  if (from_end) std::reverse(parts.begin(), parts.end());
+  if (from_end) std::reverse(cuts.begin(), cuts.end());
+  Parts parts;
+  std::size_t start = 0;
+  for (const std::size_t cut : cuts) {
+    parts.push_back(text.substr(start, cut - start));
+    start = cut + separator.size();
+  }
+  parts.push_back(text.substr(start));
   return parts;
 }
 
@@ -148,8 +162,6 @@ Value split_text(Call& call) {
   const std::int64_t limit = arguments[1] == nullptr ? -1 : to_index(*arguments[1], "maxsplit");
   call.vm.heap().spend_text(text.size());
   if (arguments[0] == nullptr || arguments[0]->is_none()) {
-    if (from_end && limit > 1) call.vm.heap().spend(static_cast<std::int64_t>(text.size() / 16) * std::min<std::int64_t>(limit, 1000));
-    if (from_end && limit < 0) return list_of(call, split_at_space(text, limit, false));
     return list_of(call, split_at_space(text, limit, from_end));
   }
   const std::string& separator = text_argument(call, *arguments[0]);
@@ -168,7 +180,7 @@ Value partition_text(Call& call) {
   const std::string& separator = text_argument(call, *arguments[0]);
   if (separator.empty()) fail("empty separator");
   const std::string& text = call.self.as_text();
-  const std::size_t found = from_end ? text.rfind(separator) : text.find(separator);
+  const std::size_t found = from_end ? find_last(text, separator) : find_first(text, separator);
   const auto part = [&](std::string value) { return call.vm.heap().text_like(call.self, std::move(value)); };
   if (found == text.npos) {
     return from_end ? call.vm.heap().tuple({part(""), part(""), part(text)})

@@ -47,7 +47,7 @@ Value replace_text(Call& call) {
   if (to.size() > from.size()) {
     std::size_t found = from.empty() ? text.size() + 1 : 0;
     if (!from.empty()) {
-      for (std::size_t at = text.find(from); at != text.npos; at = text.find(from, at + from.size())) ++found;
+      for (std::size_t at = find_first(text, from); at != text.npos; at = find_first(text, from, at + from.size())) ++found;
     }
     if (count >= 0) found = std::min(found, static_cast<std::size_t>(count));
     if (found != 0 && to.size() > kMaxTextBytes / found) Heap::check_text_size(kMaxTextBytes + 1);

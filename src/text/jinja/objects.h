@@ -83,6 +83,7 @@ struct Loop : Object {
   Test test;  // empty: every item
   const std::int64_t depth;
   std::int64_t index = -1;  // Jinja's index0
+  bool completed = false;   // an iteration ran to its end
   std::size_t position = 0;
   Value current;
   std::optional<Value> before, after;

@@ -182,12 +182,12 @@ bool compare(Heap& heap, Comparison comparison, const Value& left, const Value& 
 bool contains(Heap& heap, const Value& container, const Value& item) {
   if (container.is_text()) {
     if (!item.is_text()) fail("'in <string>' requires string as left operand, not {}", item.type_name());
-    heap.spend_text(container.as_text().size());
-    return container.as_text().find(item.as_text()) != std::string::npos;
+    heap.spend_text(container.as_text().size() + item.as_text().size());
+    return find_first(container.as_text(), item.as_text()) != std::string::npos;
   }
   if (const Dict* dict = container.dict()) {
     check_hashable(item);
-    if (!item.is_text()) heap.spend(static_cast<std::int64_t>(dict->entries.size() * item.extent().weight));
+    heap.spend(static_cast<std::int64_t>((item.is_text() ? 1 : dict->entries.size()) * item.extent().weight));
     return dict->find(item) != nullptr;
   }
   if (!is_iterable(container)) fail("argument of type '{}' is not iterable", container.type_name());
@@ -228,7 +228,7 @@ std::vector<Value> items_of(Heap& heap, const Value& value) {
   } else if (value.is_text()) {
     const std::string& text = value.as_text();
     heap.spend(static_cast<std::int64_t>(text.size()));
-    for (const std::string_view c : characters(text)) items.push_back(heap.text_like(value, std::string(c)));
+    for (const std::string_view c : characters(text)) items.push_back(heap.text(std::string(c)));
   } else if (const Dict* d = value.dict()) {
     heap.spend(static_cast<std::int64_t>(d->entries.size() / 4));
     for (const auto& [key, unused] : d->entries) items.push_back(key);

@@ -411,6 +411,9 @@ CallArguments ExpressionParser::call_arguments() {
       ensure(arguments.more_named == nullptr);
       std::string name = take().text;
       take();
+      const bool is_known = std::any_of(arguments.named.begin(), arguments.named.end(),
+                                        [&](const auto& entry) { return entry.first == name; });
+      if (is_known) fail_at(line, "the argument '{}' is given twice", name);
       arguments.named.emplace_back(std::move(name), expression());
     } else {
       ensure(arguments.more_positional == nullptr && arguments.more_named == nullptr && arguments.named.empty());

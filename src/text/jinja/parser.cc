@@ -74,7 +74,7 @@ class Parser : public ExpressionParser {
     if (tag.text == "print") return print(tag.line);
     if (tag.text == "generation") {
       Statement scope{.kind = StatementKind::kScope, .line = tag.line};
-      scope.bodies.push_back(outside_loop([&] { return whole_body("endgeneration"); }));
+      scope.bodies.push_back(body_outside_loop("endgeneration"));
       return scope;
     }
     if (tag.text == "break" || tag.text == "continue") {
@@ -93,11 +93,11 @@ class Parser : public ExpressionParser {
     fail_at(tag.line, "unknown statement '{}' (looking for '{}')", tag.text, *(ends.end() - 1));
   }
 
-  template <typename Read>
-  auto outside_loop(Read read) {
+  // A body whose break and continue may not reach the loops around it.
+  Body body_outside_loop(std::string_view end) {
     const int loops = loops_;
     loops_ = 0;
-    auto result = read();
+    Body result = whole_body(end);
     loops_ = loops;
     return result;
   }
@@ -160,7 +160,7 @@ class Parser : public ExpressionParser {
 
   void macro_body(Statement& node, std::string_view end) {
     macros_.push_back(&node);
-    node.bodies.push_back(outside_loop([&] { return whole_body(end); }));
+    node.bodies.push_back(body_outside_loop(end));
     macros_.pop_back();
   }
 

@@ -102,19 +102,21 @@ Interpreter::Flow Interpreter::loop(const Statement& statement, Scope* scope, st
   }
   const Flow flow = iterations(statement, scope, *state);
   state->close();
-  if (state->index < 0 && statement.bodies.size() > 1) return in_new_scope(statement.bodies[1], scope);
+  if (!state->completed && statement.bodies.size() > 1) return in_new_scope(statement.bodies[1], scope);
   return flow;
 }
 
 Interpreter::Flow Interpreter::iterations(const Statement& statement, Scope* scope, Loop& loop) {
   while (loop.advance()) {
-    heap_.spend(1);
+    heap_.spend(3);
     Scope* inner = heap_.open_scope(scope);
     inner->set("loop", Value::object(&loop));
     assign(*statement.target, loop.current, inner);
     const Flow flow = execute(statement.bodies[0], inner);
     heap_.close_scope(inner);
     if (flow == Flow::kBreak) break;
+    // Jinja runs `else` where no iteration came to its own end, so also after a break or nothing but continues.
+    loop.completed = loop.completed || flow == Flow::kNormal;
   }
   return Flow::kNormal;
 }
@@ -157,6 +159,7 @@ void Interpreter::with(const Statement& statement, Scope* scope) {
 
 void Interpreter::assign(const Expression& target, Value value, Scope* scope) {
   if (target.kind == ExpressionKind::kName) {
+    heap_.spend(static_cast<std::int64_t>(scope->names.size() / 16));
     scope->set(target.name, std::move(value));
     return;
   }
@@ -166,7 +169,9 @@ void Interpreter::assign(const Expression& target, Value value, Scope* scope) {
     if (!object->is_object(ObjectType::kNamespace)) {
       fail("cannot assign to an attribute of '{}': it is not a namespace", target.name);
     }
-    static_cast<Namespace*>(object->object())->set(target.value.as_text(), std::move(value));
+    auto& space = static_cast<Namespace&>(*object->object());
+    heap_.spend(static_cast<std::int64_t>(space.attributes.size() / 16));
+    space.set(target.value.as_text(), std::move(value));
     return;
   }
   const std::vector<Value> items = items_of(heap_, value);

@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/status.h"
 
@@ -18,9 +20,10 @@ class Template {
   Template& operator=(Template&&) noexcept;
   ~Template();
 
-  // `context` is an object whose members are the names that the template sees; `now` is seconds since 1970, for
-  // strftime_now. Untrusted templates and values are fine: limits.h says what they may use.
-  Result<std::string> render(const nlohmann::ordered_json& context, std::int64_t now) const;
+  // The names that the template sees; of two equal ones the later counts. `now` is seconds since 1970, for strftime_now.
+  // Untrusted templates and values are fine: limits.h says what they may use.
+  using Context = std::vector<std::pair<std::string_view, const nlohmann::ordered_json*>>;
+  Result<std::string> render(const Context& context, std::int64_t now) const;
 
  private:
   struct Impl;

@@ -3,6 +3,8 @@
 #include <utf8proc.h>
 
 #include <algorithm>
+#include <cctype>
+#include <cstring>
 #include <iterator>
 
 #include "text/jinja/special_case.h"
@@ -71,6 +73,10 @@ enum class Case { kUpper, kLower, kTitle };
 // Appends the code point at `at` in the case wanted.
 void append_cased(std::string& out, std::string_view text, std::size_t at, Case wanted) {
   const auto [c, bytes] = decode(text, at);
+  if (c < 0x80) {
+    out += static_cast<char>(wanted == Case::kLower ? std::tolower(c) : std::toupper(c));
+    return;
+  }
   if (c == kInvalid && bytes == 1) {
     out += text[at];
     return;
@@ -83,15 +89,13 @@ void append_cased(std::string& out, std::string_view text, std::size_t at, Case 
     }
     return append_code_point(out, utf8proc_tolower(c));
   }
-  if (c >= 0x80) {
-    const auto* found = std::lower_bound(std::begin(kSpecialCases), std::end(kSpecialCases), c,
-                                         [](const SpecialCase& entry, std::int32_t key) { return entry.letter < key; });
-    if (found != std::end(kSpecialCases) && found->letter == c) {
-      for (const std::int32_t part : wanted == Case::kUpper ? found->upper : found->title) {
-        if (part != 0) append_code_point(out, part);
-      }
-      return;
+  const auto* found = std::lower_bound(std::begin(kSpecialCases), std::end(kSpecialCases), c,
+                                       [](const SpecialCase& entry, std::int32_t key) { return entry.letter < key; });
+  if (found != std::end(kSpecialCases) && found->letter == c) {
+    for (const std::int32_t part : wanted == Case::kUpper ? found->upper : found->title) {
+      if (part != 0) append_code_point(out, part);
     }
+    return;
   }
   append_code_point(out, wanted == Case::kUpper ? utf8proc_toupper(c) : utf8proc_totitle(c));
 }
@@ -191,9 +195,10 @@ bool is_space(std::int32_t c) {
 }
 
 std::string_view strip(std::string_view text, std::optional<std::string_view> chars, Sides sides) {
-  const std::vector<std::string_view> set = chars ? characters(*chars) : std::vector<std::string_view>();
+  std::vector<std::string_view> set = chars ? characters(*chars) : std::vector<std::string_view>();
+  std::sort(set.begin(), set.end());
   const auto is_stripped = [&](std::string_view c) {
-    return chars ? std::find(set.begin(), set.end(), c) != set.end() : is_space(code_point_at(c, 0));
+    return chars ? std::binary_search(set.begin(), set.end(), c) : is_space(code_point_at(c, 0));
   };
   if (sides != Sides::kRight) {
     while (!text.empty()) {
@@ -229,6 +234,18 @@ std::vector<std::string_view> split_lines(std::string_view text, bool keep_ends)
   return lines;
 }
 
+std::size_t find_first(std::string_view text, std::string_view wanted, std::size_t from) {
+  if (from > text.size()) return std::string_view::npos;
+  const void* found = memmem(text.data() + from, text.size() - from, wanted.data(), wanted.size());
+  return found == nullptr ? std::string_view::npos : static_cast<std::size_t>(static_cast<const char*>(found) - text.data());
+}
+
+std::size_t find_last(std::string_view text, std::string_view wanted) {
+  const std::string backward(text.rbegin(), text.rend());
+  const std::size_t found = find_first(backward, std::string(wanted.rbegin(), wanted.rend()));
+  return found == std::string_view::npos ? found : text.size() - found - wanted.size();
+}
+
 std::string replace(std::string_view text, std::string_view from, std::string_view to, std::int64_t count) {
   std::string out;
   std::size_t at = 0;
@@ -241,7 +258,7 @@ std::string replace(std::string_view text, std::string_view from, std::string_vi
       at += bytes;
       continue;
     }
-    const std::size_t found = text.find(from, at);
+    const std::size_t found = find_first(text, from, at);
     if (found == std::string_view::npos) break;
     out += text.substr(at, found - at);
     out += to;
