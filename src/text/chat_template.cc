@@ -33,7 +33,8 @@ Result<std::string> read_file(const fs::path& path) {
   std::error_code error;
   const std::uintmax_t size = fs::file_size(path, error);
   if (error) return Status::error("cannot read {}: {}", path.string(), error.message());
-  if (size > kMaxFileBytes) return Status::error("{} is larger than {} MiB: is it the right file?", path.string(), kMaxFileBytes >> 20);
+  if (size > kMaxFileBytes)
+    return Status::error("{} is larger than {} MiB: is it the right file?", path.string(), kMaxFileBytes >> 20);
   std::ifstream file(path, std::ios::binary);
   if (!file) return Status::error("cannot open {}: check its permissions", path.string());
   return std::string(std::istreambuf_iterator<char>(file), {});
@@ -51,7 +52,8 @@ Result<Json> read_json(const fs::path& path) {
 
 // The texts of the special tokens that a template may print: each a string or {"content": string}.
 Json special_tokens(const Json& config) {
-  constexpr const char* kNames[] = {"bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"};
+  constexpr const char* kNames[] = {"bos_token", "eos_token", "unk_token", "sep_token",
+                                    "pad_token", "cls_token", "mask_token"};
   const auto text_of = [](const Json& token) {
     if (token.is_object() && token.contains("content")) return token["content"];
     return token;
@@ -128,7 +130,9 @@ Status parse_arguments(Json& call, std::size_t message, std::size_t index) {
   const std::string& text = arguments->get_ref<const std::string&>();
   Json parsed = text.empty() ? Json::object() : Json::parse(text, nullptr, false);
   if (parsed.is_discarded()) {
-    return Status::error("messages[{}].tool_calls[{}].function.arguments is not valid JSON: send an object as JSON text", message, index);
+    return Status::error(
+        "messages[{}].tool_calls[{}].function.arguments is not valid JSON: send an object as JSON text", message,
+        index);
   }
   if (!is_nested_within(parsed, kMaxDepth / 2)) {
     return Status::error("messages[{}].tool_calls[{}].function.arguments is nested too deeply", message, index);
@@ -222,7 +226,8 @@ Result<ChatTemplate> ChatTemplate::from_folder(const fs::path& folder) {
   if (!sources) return sources.status();
   if (!sources->usual) {
     return Status::error(
-        "{} has no chat template: neither chat_template.jinja nor chat_template in tokenizer_config.json; give a prompt "
+        "{} has no chat template: neither chat_template.jinja nor chat_template in tokenizer_config.json; give a "
+        "prompt "
         "instead of messages",
         folder.string());
   }
@@ -244,8 +249,10 @@ Result<ChatTemplate> ChatTemplate::from_gguf(const GgufFile& file) {
     return Status::error("the GGUF file has no tokenizer.chat_template: give a prompt instead of messages");
   }
   Json tokens = Json::object();
-  if (std::string bos = gguf_token(file, "tokenizer.ggml.bos_token_id"); !bos.empty()) tokens["bos_token"] = std::move(bos);
-  if (std::string eos = gguf_token(file, "tokenizer.ggml.eos_token_id"); !eos.empty()) tokens["eos_token"] = std::move(eos);
+  if (std::string bos = gguf_token(file, "tokenizer.ggml.bos_token_id"); !bos.empty())
+    tokens["bos_token"] = std::move(bos);
+  if (std::string eos = gguf_token(file, "tokenizer.ggml.eos_token_id"); !eos.empty())
+    tokens["eos_token"] = std::move(eos);
   auto impl = Impl::make(sources, std::move(tokens));
   if (!impl) return impl.status();
   return ChatTemplate(std::move(*impl));
@@ -258,7 +265,8 @@ Result<std::string> ChatTemplate::render(const TemplateInput& input) const {
     if (input.kwargs.contains(name)) return Status::error("chat_template_kwargs may not hold '{}'", name);
   }
   for (const Json* json : {&input.messages, &input.tools, &input.kwargs}) {
-    if (!is_nested_within(*json, kMaxDepth)) return Status::error("the request is nested more than {} levels deep", kMaxDepth);
+    if (!is_nested_within(*json, kMaxDepth))
+      return Status::error("the request is nested more than {} levels deep", kMaxDepth);
   }
   const auto messages = prepared(input.messages);
   if (!messages) return messages.status();

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
-#include <optional>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -19,13 +19,13 @@ using Json = nlohmann::ordered_json;  // keeps the order of keys, as tojson must
 class GgufFile;
 
 struct TemplateInput {
-  // OpenAI's messages. Arguments of tool calls may be JSON text: the template gets the object. Content that is null (or,
-  // of an assistant, left out) is the empty string to the template.
+  // OpenAI's messages. Arguments of tool calls may be JSON text: the template gets the object. Content that is null
+  // (or, of an assistant, left out) is the empty string to the template.
   Json messages = Json::array();
   Json tools;                    // null: none
   Json kwargs = Json::object();  // chat_template_kwargs of the request, for example enable_thinking
   bool add_generation_prompt = true;
-  std::optional<std::int64_t> now;    // seconds since 1970, for templates that print the date; none: the clock
+  std::optional<std::int64_t> now;  // seconds since 1970, for templates that print the date; none: the clock
 };
 
 class ChatTemplate {

@@ -162,8 +162,8 @@ Value Interpreter::attribute(const Value& object, std::string_view name) {
     return Value::object(heap_.make<Function>(name, method, object));
   }
   if (is_mutating_method(object, name)) {
-    return Value::undefined(
-        fmt::format("access to attribute '{}' of '{}' object is unsafe: templates cannot change values", name, object.type_name()));
+    return Value::undefined(fmt::format(
+        "access to attribute '{}' of '{}' object is unsafe: templates cannot change values", name, object.type_name()));
   }
   if (std::optional<Value> own = own_attribute(heap_, object, name)) return *own;
   if (const Dict* dict = object.dict()) {
@@ -196,7 +196,8 @@ Value Interpreter::attribute_path(const Value& object, const Value& path) {
   while (true) {
     const std::size_t dot = rest.find('.');
     const std::string_view name = rest.substr(0, dot);
-    const bool is_index = !name.empty() && name.size() < 10 && is_class(name, TextClass::kDecimal) && is_class(name, TextClass::kAscii);
+    const bool is_index =
+        !name.empty() && name.size() < 10 && is_class(name, TextClass::kDecimal) && is_class(name, TextClass::kAscii);
     found = item(found, is_index ? Value::integer(std::stoll(std::string(name))) : heap_.text(std::string(name)));
     if (dot == std::string_view::npos) return found;
     rest.remove_prefix(dot + 1);

@@ -40,15 +40,18 @@ Value Interpreter::call(const Value& callee, Arguments arguments) {
         const auto& function = static_cast<const Function&>(*object);
         return call_builtin(function.builtin, function.name, function.self, std::move(arguments));
       }
-      case ObjectType::kMacro: return call_macro(static_cast<const Macro&>(*object), std::move(arguments));
-      case ObjectType::kLoop: return call_loop(static_cast<Loop&>(*object), std::move(arguments));
+      case ObjectType::kMacro:
+        return call_macro(static_cast<const Macro&>(*object), std::move(arguments));
+      case ObjectType::kLoop:
+        return call_loop(static_cast<Loop&>(*object), std::move(arguments));
       case ObjectType::kJoiner: {
         auto& joiner = static_cast<Joiner&>(*object);
         if (joiner.used) return joiner.separator;
         joiner.used = true;
         return heap_.text("");
       }
-      default: break;
+      default:
+        break;
     }
   }
   fail("'{}' object is not callable", callee.type_name());

@@ -13,7 +13,8 @@ class Interpreter::Deeper {
   Deeper(Interpreter& vm, int line) : vm_(vm), outer_line_(vm.line_) {
     vm_.line_ = line;
     vm_.heap_.spend(1);
-    if (vm_.depth_ >= kMaxEvaluationDepth) fail("the template's evaluation nests more than {} deep", kMaxEvaluationDepth);
+    if (vm_.depth_ >= kMaxEvaluationDepth)
+      fail("the template's evaluation nests more than {} deep", kMaxEvaluationDepth);
     ++vm_.depth_;
     exceptions_ = std::uncaught_exceptions();
   }

@@ -17,26 +17,38 @@ Value Interpreter::evaluate(const Expression& node, Scope* scope) {
 Value Interpreter::evaluate_node(const Expression& node, Scope* scope) {
   const auto part = [&](std::size_t i) { return evaluate(*node.parts[i], scope); };
   switch (node.kind) {
-    case ExpressionKind::kConstant: return node.value;
-    case ExpressionKind::kName: return lookup(node, scope);
-    case ExpressionKind::kList: return heap_.list(evaluate_all(node.parts, scope));
-    case ExpressionKind::kTuple: return heap_.tuple(evaluate_all(node.parts, scope));
-    case ExpressionKind::kDict: return dict_of(node, scope);
-    case ExpressionKind::kAttribute: return attribute(part(0), node.name);
+    case ExpressionKind::kConstant:
+      return node.value;
+    case ExpressionKind::kName:
+      return lookup(node, scope);
+    case ExpressionKind::kList:
+      return heap_.list(evaluate_all(node.parts, scope));
+    case ExpressionKind::kTuple:
+      return heap_.tuple(evaluate_all(node.parts, scope));
+    case ExpressionKind::kDict:
+      return dict_of(node, scope);
+    case ExpressionKind::kAttribute:
+      return attribute(part(0), node.name);
     case ExpressionKind::kItem: {
       const Value object = part(0);
       return item(object, part(1));
     }
-    case ExpressionKind::kSlice: return evaluate_slice(node, scope);
-    case ExpressionKind::kCall: return evaluate_call(node, scope);
-    case ExpressionKind::kFilter: return evaluate_filter(node, part(0), scope);
+    case ExpressionKind::kSlice:
+      return evaluate_slice(node, scope);
+    case ExpressionKind::kCall:
+      return evaluate_call(node, scope);
+    case ExpressionKind::kFilter:
+      return evaluate_filter(node, part(0), scope);
     case ExpressionKind::kTest: {
       const Value value = part(0);
       return Value::boolean(test(node.name, value, evaluate_arguments(node.arguments, scope)));
     }
-    case ExpressionKind::kNot: return Value::boolean(!part(0).truthy());
-    case ExpressionKind::kNegative: return negative(part(0));
-    case ExpressionKind::kPositive: return positive(part(0));
+    case ExpressionKind::kNot:
+      return Value::boolean(!part(0).truthy());
+    case ExpressionKind::kNegative:
+      return negative(part(0));
+    case ExpressionKind::kPositive:
+      return positive(part(0));
     case ExpressionKind::kBinary: {
       const Value left = part(0);
       return apply(heap_, node.operation, left, part(1));
@@ -51,7 +63,8 @@ Value Interpreter::evaluate_node(const Expression& node, Scope* scope) {
       }
       return heap_.text(std::move(text));
     }
-    case ExpressionKind::kCompare: return evaluate_compare(node, scope);
+    case ExpressionKind::kCompare:
+      return evaluate_compare(node, scope);
     case ExpressionKind::kAnd: {
       Value left = part(0);
       return left.truthy() ? part(1) : left;
@@ -60,8 +73,10 @@ Value Interpreter::evaluate_node(const Expression& node, Scope* scope) {
       Value left = part(0);
       return left.truthy() ? left : part(1);
     }
-    case ExpressionKind::kConditional: return evaluate_conditional(node, scope);
-    case ExpressionKind::kNamespaceAttribute: break;
+    case ExpressionKind::kConditional:
+      return evaluate_conditional(node, scope);
+    case ExpressionKind::kNamespaceAttribute:
+      break;
   }
   fail("'{}' cannot be evaluated", node.name);
 }

@@ -89,15 +89,17 @@ Value attr_filter(Call& call) {
 }
 
 constexpr NamedBuiltin kFilters[] = {
-    {"attr", attr_filter},       {"count", length_filter}, {"d", default_filter},   {"default", default_filter},
-    {"e", escape_filter},        {"escape", escape_filter}, {"length", length_filter}, {"safe", safe_filter},
-    {"forceescape", force_escape_filter}, {"string", string_filter}, {"tojson", tojson},
+    {"attr", attr_filter},       {"count", length_filter}, {"d", default_filter},
+    {"default", default_filter}, {"e", escape_filter},     {"escape", escape_filter},
+    {"length", length_filter},   {"safe", safe_filter},    {"forceescape", force_escape_filter},
+    {"string", string_filter},   {"tojson", tojson},
 };
 
 }  // namespace
 
 Builtin find_filter(std::string_view name) {
-  const auto* found = std::find_if(std::begin(kFilters), std::end(kFilters), [&](const auto& f) { return f.name == name; });
+  const auto* found =
+      std::find_if(std::begin(kFilters), std::end(kFilters), [&](const auto& f) { return f.name == name; });
   if (found != std::end(kFilters)) return found->builtin;
   for (const auto find : {find_text_filter, find_sequence_filter, find_selection_filter, find_number_filter}) {
     if (const Builtin builtin = find(name)) return builtin;

@@ -18,9 +18,10 @@ Value int_filter(Call& call) {
   if (value.is_text()) {
     const std::int64_t base = arguments[1] == nullptr ? 10 : to_index(*arguments[1], "int's base");
     if (base != 0 && (base < 2 || base > 36)) fail("int() base must be >= 2 and <= 36, or 0");
-    if (const std::optional<Int> whole = parse_int(value.as_text(), static_cast<int>(base))) return Value::integer(*whole);
+    if (const std::optional<Int> whole = parse_int(value.as_text(), static_cast<int>(base)))
+      return Value::integer(*whole);
   }
-  const std::optional<double> number = value.is_float() ? value.as_float()
+  const std::optional<double> number = value.is_float()  ? value.as_float()
                                        : value.is_text() ? parse_float(value.as_text())
                                                          : std::nullopt;
   if (!number) return fallback;
@@ -54,7 +55,9 @@ Value round_filter(Call& call) {
   const Value& value = call.self;
   if (value.is_undefined()) fail_undefined(value);
   const Value precision = arguments[0] == nullptr ? Value::integer(0) : *arguments[0];
-  const std::string method = arguments[1] == nullptr ? "common" : arguments[1]->is_text() ? arguments[1]->as_text() : "";
+  const std::string method = arguments[1] == nullptr   ? "common"
+                             : arguments[1]->is_text() ? arguments[1]->as_text()
+                                                       : "";
   if (method != "common" && method != "ceil" && method != "floor") fail("method must be common, ceil or floor");
   if (!value.is_number()) fail("type {} doesn't define __round__ method", value.type_name());
   if (method == "common") return round_number(value, to_index(precision, "round's precision"));
@@ -76,7 +79,8 @@ constexpr NamedBuiltin kFilters[] = {
 }  // namespace
 
 Builtin find_number_filter(std::string_view name) {
-  const auto* found = std::find_if(std::begin(kFilters), std::end(kFilters), [&](const auto& f) { return f.name == name; });
+  const auto* found =
+      std::find_if(std::begin(kFilters), std::end(kFilters), [&](const auto& f) { return f.name == name; });
   return found == std::end(kFilters) ? nullptr : found->builtin;
 }
 

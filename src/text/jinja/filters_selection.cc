@@ -88,7 +88,8 @@ constexpr NamedBuiltin kFilters[] = {{"map", map_filter},
 }  // namespace
 
 Builtin find_selection_filter(std::string_view name) {
-  const auto* found = std::find_if(std::begin(kFilters), std::end(kFilters), [&](const auto& f) { return f.name == name; });
+  const auto* found =
+      std::find_if(std::begin(kFilters), std::end(kFilters), [&](const auto& f) { return f.name == name; });
   return found == std::end(kFilters) ? nullptr : found->builtin;
 }
 

@@ -63,7 +63,8 @@ Value dictsort_filter(Call& call) {
   if (by != "key" && by != "value") fail("You can only sort by either \"key\" or \"value\"");
   std::vector<std::pair<Value, Value>> keyed;
   for (const auto& [key, value] : dict->entries) {
-    keyed.emplace_back(key_of(call.vm, by == "key" ? key : value, Value::none(), is_set(arguments[0])), heap.tuple({key, value}));
+    keyed.emplace_back(key_of(call.vm, by == "key" ? key : value, Value::none(), is_set(arguments[0])),
+                       heap.tuple({key, value}));
   }
   sort_by_key(heap, keyed, is_set(arguments[2]));
   std::vector<Value> sorted;
@@ -96,7 +97,9 @@ Value extreme(Call& call, bool wants_greatest) {
   Heap& heap = call.vm.heap();
   const std::vector<Value> items = items_of(heap, call.self);
   if (items.empty()) return Value::undefined("No aggregated item, sequence was empty.");
-  const auto key = [&](const Value& item) { return key_of(call.vm, item, or_none(arguments[1]), is_set(arguments[0])); };
+  const auto key = [&](const Value& item) {
+    return key_of(call.vm, item, or_none(arguments[1]), is_set(arguments[0]));
+  };
   const Value* best = items.data();
   Value best_key = key(items[0]);
   for (std::size_t i = 1; i < items.size(); ++i) {
@@ -208,7 +211,8 @@ Value batch_filter(Call& call) {
     batch.push_back(item);
   }
   if (!batch.empty()) {
-    if (arguments[1] != nullptr && !arguments[1]->is_none()) batch.resize(static_cast<std::size_t>(size), *arguments[1]);
+    if (arguments[1] != nullptr && !arguments[1]->is_none())
+      batch.resize(static_cast<std::size_t>(size), *arguments[1]);
     flush();
   }
   return heap.generator(std::move(batches));
@@ -270,7 +274,8 @@ constexpr NamedBuiltin kFilters[] = {
 }  // namespace
 
 Builtin find_sequence_filter(std::string_view name) {
-  const auto* found = std::find_if(std::begin(kFilters), std::end(kFilters), [&](const auto& f) { return f.name == name; });
+  const auto* found =
+      std::find_if(std::begin(kFilters), std::end(kFilters), [&](const auto& f) { return f.name == name; });
   return found == std::end(kFilters) ? nullptr : found->builtin;
 }
 

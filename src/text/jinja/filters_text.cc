@@ -163,16 +163,24 @@ Value wordcount_filter(Call& call) {
 }
 
 constexpr NamedBuiltin kFilters[] = {
-    {"capitalize", change_text<capitalize>}, {"center", center_filter},     {"format", format_filter},
-    {"indent", indent_filter},               {"lower", change_text<lower>}, {"replace", replace_filter},
-    {"title", title_filter},                 {"trim", trim_filter},         {"truncate", truncate_filter},
-    {"upper", change_text<upper>},           {"wordcount", wordcount_filter},
+    {"capitalize", change_text<capitalize>},
+    {"center", center_filter},
+    {"format", format_filter},
+    {"indent", indent_filter},
+    {"lower", change_text<lower>},
+    {"replace", replace_filter},
+    {"title", title_filter},
+    {"trim", trim_filter},
+    {"truncate", truncate_filter},
+    {"upper", change_text<upper>},
+    {"wordcount", wordcount_filter},
 };
 
 }  // namespace
 
 Builtin find_text_filter(std::string_view name) {
-  const auto* found = std::find_if(std::begin(kFilters), std::end(kFilters), [&](const auto& f) { return f.name == name; });
+  const auto* found =
+      std::find_if(std::begin(kFilters), std::end(kFilters), [&](const auto& f) { return f.name == name; });
   return found == std::end(kFilters) ? nullptr : found->builtin;
 }
 

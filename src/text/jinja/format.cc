@@ -282,7 +282,8 @@ class PercentFormatter {
       if (value.is_float()) fail("%{} format: an integer is required, not float", type);
       return integer(value, type, spec);
     }
-    if (std::string_view("eEfFgG").find(type) == std::string_view::npos) fail("unsupported format character '{}'", type);
+    if (std::string_view("eEfFgG").find(type) == std::string_view::npos)
+      fail("unsupported format character '{}'", type);
     return format_float(value.as_float(), spec);
   }
 
@@ -390,7 +391,8 @@ class BraceFormatter {
     std::size_t digits = 0;
     std::optional<std::int64_t> index = name.empty() ? std::optional<std::int64_t>(next_++) : take_number(name, digits);
     if (index && digits == name.size()) {
-      if (static_cast<std::size_t>(*index) >= arguments_.positional.size()) fail("format() has no argument number {}", *index);
+      if (static_cast<std::size_t>(*index) >= arguments_.positional.size())
+        fail("format() has no argument number {}", *index);
       return arguments_.positional[static_cast<std::size_t>(*index)];
     }
     for (const auto& [key, value] : arguments_.named) {

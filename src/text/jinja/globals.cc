@@ -53,7 +53,8 @@ Value make_namespace(Call& call) {
 
 Value make_joiner(Call& call) {
   const auto arguments = call.bind({"sep"});
-  return Value::object(call.vm.heap().make<Joiner>(arguments[0] == nullptr ? call.vm.heap().text(", ") : *arguments[0]));
+  return Value::object(
+      call.vm.heap().make<Joiner>(arguments[0] == nullptr ? call.vm.heap().text(", ") : *arguments[0]));
 }
 
 Value make_cycler(Call& call) {
@@ -91,7 +92,8 @@ void define_globals(Heap& heap, Scope& scope) {
                                        {"cycler", make_cycler},
                                        {"raise_exception", raise_exception},
                                        {"strftime_now", strftime_now}};
-  for (const auto& [name, builtin] : kGlobals) scope.set(name, Value::object(heap.make<Function>(name, builtin, Value())));
+  for (const auto& [name, builtin] : kGlobals)
+    scope.set(name, Value::object(heap.make<Function>(name, builtin, Value())));
 }
 
 }  // namespace steadfast::jinja

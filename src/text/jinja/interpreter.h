@@ -1,5 +1,6 @@
 // Runs a syntax tree: statements append to the output, expressions give values. One Interpreter serves one rendering.
-// Names follow Jinja's scopes: a for iteration, a macro, a call block, a set block and `with` have their own, `if` does not.
+// Names follow Jinja's scopes: a for iteration, a macro, a call block, a set block and `with` have their own, `if` does
+// not.
 #pragma once
 
 #include <cstdint>

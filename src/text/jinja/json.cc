@@ -133,12 +133,18 @@ using Json = nlohmann::ordered_json;
 Value convert(Heap& heap, const Json& json, std::string_view what, std::uint32_t level) {
   if (level > kMaxValueDepth) fail("{} is nested more than {} levels deep", what, kMaxValueDepth);
   switch (json.type()) {
-    case Json::value_t::null: return Value::none();
-    case Json::value_t::boolean: return Value::boolean(json.get<bool>());
-    case Json::value_t::number_integer: return Value::integer(json.get<std::int64_t>());
-    case Json::value_t::number_unsigned: return Value::integer(json.get<std::uint64_t>());
-    case Json::value_t::number_float: return Value::real(json.get<double>());
-    case Json::value_t::string: return heap.text(json.get_ref<const std::string&>());
+    case Json::value_t::null:
+      return Value::none();
+    case Json::value_t::boolean:
+      return Value::boolean(json.get<bool>());
+    case Json::value_t::number_integer:
+      return Value::integer(json.get<std::int64_t>());
+    case Json::value_t::number_unsigned:
+      return Value::integer(json.get<std::uint64_t>());
+    case Json::value_t::number_float:
+      return Value::real(json.get<double>());
+    case Json::value_t::string:
+      return heap.text(json.get_ref<const std::string&>());
     case Json::value_t::array: {
       std::vector<Value> items;
       items.reserve(json.size());
@@ -148,10 +154,12 @@ Value convert(Heap& heap, const Json& json, std::string_view what, std::uint32_t
     case Json::value_t::object: {
       Entries entries;
       entries.reserve(json.size());
-      for (const auto& [key, item] : json.items()) entries.emplace_back(heap.text(key), convert(heap, item, what, level + 1));
+      for (const auto& [key, item] : json.items())
+        entries.emplace_back(heap.text(key), convert(heap, item, what, level + 1));
       return heap.dict(std::move(entries));
     }
-    default: fail("{} holds a value that JSON does not have", what);
+    default:
+      fail("{} holds a value that JSON does not have", what);
   }
 }
 

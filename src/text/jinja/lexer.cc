@@ -59,7 +59,9 @@ class Lexer {
 
   char peek(std::size_t at) const { return at < text_.size() ? text_[at] : '\0'; }
   char sign_at(std::size_t at) const { return peek(at) == '-' || peek(at) == '+' ? text_[at] : '\0'; }
-  bool starts(std::size_t at, std::string_view word) const { return std::string_view(text_).substr(at).starts_with(word); }
+  bool starts(std::size_t at, std::string_view word) const {
+    return std::string_view(text_).substr(at).starts_with(word);
+  }
 
   void advance_to(std::size_t to) {
     line_ += static_cast<int>(std::count(text_.begin() + static_cast<std::ptrdiff_t>(at_),
@@ -99,7 +101,8 @@ class Lexer {
       const std::size_t newline = data.rfind('\n');
       const std::size_t line_start = newline == std::string_view::npos ? 0 : newline + 1;
       const bool starts_line = line_start > 0 || from == 0 || text_[from - 1] == '\n';
-      if (starts_line && strip(data.substr(line_start), std::nullopt, Sides::kLeft).empty()) data = data.substr(0, line_start);
+      if (starts_line && strip(data.substr(line_start), std::nullopt, Sides::kLeft).empty())
+        data = data.substr(0, line_start);
     }
     if (!data.empty()) add(TokenType::kData, std::string(data));
   }
@@ -186,9 +189,9 @@ class Lexer {
   }
 
   void symbol(std::string& open) {
-    static constexpr std::string_view kSymbols[] = {"//", "**", "==", "!=", ">=", "<=", "+", "-", "/", "*", "%", "~",
-                                                    "[",  "]",  "(",  ")",  "{",  "}",  ">", "<", "=", ".", ":", "|",
-                                                    ",",  ";"};
+    static constexpr std::string_view kSymbols[] = {"//", "**", "==", "!=", ">=", "<=", "+", "-", "/",
+                                                    "*",  "%",  "~",  "[",  "]",  "(",  ")", "{", "}",
+                                                    ">",  "<",  "=",  ".",  ":",  "|",  ",", ";"};
     for (const std::string_view symbol : kSymbols) {
       if (!starts(at_, symbol)) continue;
       match_brackets(symbol[0], open);
@@ -222,14 +225,22 @@ std::vector<Token> tokenize(std::string_view source) { return Lexer(source).run(
 
 std::string describe(const Token& token) {
   switch (token.type) {
-    case TokenType::kData: return "text";
-    case TokenType::kBlockBegin: return "{%";
-    case TokenType::kBlockEnd: return "%}";
-    case TokenType::kPrintBegin: return "{{";
-    case TokenType::kPrintEnd: return "}}";
-    case TokenType::kLiteral: return "a literal";
-    case TokenType::kEnd: return "the end of the template";
-    default: return "'" + token.text + "'";
+    case TokenType::kData:
+      return "text";
+    case TokenType::kBlockBegin:
+      return "{%";
+    case TokenType::kBlockEnd:
+      return "%}";
+    case TokenType::kPrintBegin:
+      return "{{";
+    case TokenType::kPrintEnd:
+      return "}}";
+    case TokenType::kLiteral:
+      return "a literal";
+    case TokenType::kEnd:
+      return "the end of the template";
+    default:
+      return "'" + token.text + "'";
   }
 }
 

@@ -11,7 +11,17 @@
 
 namespace steadfast::jinja {
 
-enum class TokenType : std::uint8_t { kData, kBlockBegin, kBlockEnd, kPrintBegin, kPrintEnd, kName, kLiteral, kSymbol, kEnd };
+enum class TokenType : std::uint8_t {
+  kData,
+  kBlockBegin,
+  kBlockEnd,
+  kPrintBegin,
+  kPrintEnd,
+  kName,
+  kLiteral,
+  kSymbol,
+  kEnd
+};
 
 struct Token {
   TokenType type;

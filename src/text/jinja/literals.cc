@@ -14,7 +14,8 @@ std::int32_t read_hex(std::string_view body, std::size_t at, std::size_t digits,
   std::uint32_t value = 0;
   const std::string_view part = body.substr(std::min(at, body.size()), digits);
   const auto read = std::from_chars(part.data(), part.data() + part.size(), value, 16);
-  if (part.size() != digits || read.ptr != part.data() + part.size()) fail_at(line, "a string has a truncated \\x, \\u or \\U escape");
+  if (part.size() != digits || read.ptr != part.data() + part.size())
+    fail_at(line, "a string has a truncated \\x, \\u or \\U escape");
   if (value > 0x10FFFF) fail_at(line, "a string has an escape past U+10FFFF");
   return static_cast<std::int32_t>(value);
 }
@@ -32,7 +33,8 @@ std::size_t append_escape(std::string& out, std::string_view body, std::size_t a
   if (letter == 'x' || letter == 'u' || letter == 'U') {
     const std::size_t digits = letter == 'x' ? 2 : (letter == 'u' ? 4 : 8);
     const std::int32_t code_point = read_hex(body, at + 1, digits, line);
-    if (code_point >= 0xD800 && code_point <= 0xDFFF) fail_at(line, "a string has half of a surrogate pair as an escape");
+    if (code_point >= 0xD800 && code_point <= 0xDFFF)
+      fail_at(line, "a string has half of a surrogate pair as an escape");
     append_code_point(out, code_point);
     return at + 1 + digits;
   }
@@ -40,7 +42,8 @@ std::size_t append_escape(std::string& out, std::string_view body, std::size_t a
   if (letter >= '0' && letter <= '7') {
     std::int32_t value = 0;
     std::size_t end = at;
-    for (; end < body.size() && end < at + 3 && body[end] >= '0' && body[end] <= '7'; ++end) value = value * 8 + (body[end] - '0');
+    for (; end < body.size() && end < at + 3 && body[end] >= '0' && body[end] <= '7'; ++end)
+      value = value * 8 + (body[end] - '0');
     append_code_point(out, value);
     return end;
   }

@@ -62,7 +62,8 @@ Value index(Call& call) {
   };
   const std::int64_t stop = bound(arguments[2], size);
   for (std::int64_t i = bound(arguments[1], 0); i < stop; ++i) {
-    if (compare(call.vm.heap(), Comparison::kEqual, items[static_cast<std::size_t>(i)], *arguments[0])) return Value::integer(i);
+    if (compare(call.vm.heap(), Comparison::kEqual, items[static_cast<std::size_t>(i)], *arguments[0]))
+      return Value::integer(i);
   }
   fail("the value is not in the {}", call.self.type_name());
 }

@@ -85,7 +85,9 @@ Value count_text(Call& call) {
   if (!part.is_valid) return Value::integer(0);
   if (wanted.empty()) return Value::integer(static_cast<std::int64_t>(length(part.text)) + 1);
   std::int64_t count = 0;
-  for (std::size_t at = find_first(part.text, wanted); at != part.text.npos; at = find_first(part.text, wanted, at + wanted.size())) ++count;
+  for (std::size_t at = find_first(part.text, wanted); at != part.text.npos;
+       at = find_first(part.text, wanted, at + wanted.size()))
+    ++count;
   return Value::integer(count);
 }
 
@@ -134,7 +136,8 @@ Parts split_at(std::string_view text, std::string_view separator, std::int64_t l
   const std::string backward = from_end ? std::string(text.rbegin(), text.rend()) : "";
   const std::string wanted = from_end ? std::string(separator.rbegin(), separator.rend()) : std::string(separator);
   const std::string_view searched = from_end ? std::string_view(backward) : text;
-  for (std::size_t at = find_first(searched, wanted); at != searched.npos && limit-- != 0; at = find_first(searched, wanted, at + wanted.size())) {
+  for (std::size_t at = find_first(searched, wanted); at != searched.npos && limit-- != 0;
+       at = find_first(searched, wanted, at + wanted.size())) {
     cuts.push_back(from_end ? text.size() - at - wanted.size() : at);
   }
   if (from_end) std::reverse(cuts.begin(), cuts.end());
@@ -186,20 +189,22 @@ Value partition_text(Call& call) {
     return from_end ? call.vm.heap().tuple({part(""), part(""), part(text)})
                     : call.vm.heap().tuple({part(text), part(""), part("")});
   }
-  return call.vm.heap().tuple({part(text.substr(0, found)), part(separator), part(text.substr(found + separator.size()))});
+  return call.vm.heap().tuple(
+      {part(text.substr(0, found)), part(separator), part(text.substr(found + separator.size()))});
 }
 
 constexpr NamedBuiltin kMethods[] = {
-    {"count", count_text},         {"endswith", has_end<false>},  {"find", find_text<false>},
-    {"index", index_text<false>},  {"partition", partition_text<false>}, {"rfind", find_text<true>},
-    {"rindex", index_text<true>},  {"rpartition", partition_text<true>}, {"rsplit", split_text<true>},
-    {"split", split_text<false>},  {"splitlines", split_lines_of}, {"startswith", has_end<true>},
+    {"count", count_text},        {"endswith", has_end<false>},         {"find", find_text<false>},
+    {"index", index_text<false>}, {"partition", partition_text<false>}, {"rfind", find_text<true>},
+    {"rindex", index_text<true>}, {"rpartition", partition_text<true>}, {"rsplit", split_text<true>},
+    {"split", split_text<false>}, {"splitlines", split_lines_of},       {"startswith", has_end<true>},
 };
 
 }  // namespace
 
 Builtin find_text_search_method(std::string_view name) {
-  const auto* found = std::find_if(std::begin(kMethods), std::end(kMethods), [&](const auto& m) { return m.name == name; });
+  const auto* found =
+      std::find_if(std::begin(kMethods), std::end(kMethods), [&](const auto& m) { return m.name == name; });
   return found == std::end(kMethods) ? nullptr : found->builtin;
 }
 

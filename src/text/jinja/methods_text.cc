@@ -47,7 +47,8 @@ Value replace_text(Call& call) {
   if (to.size() > from.size()) {
     std::size_t found = from.empty() ? text.size() + 1 : 0;
     if (!from.empty()) {
-      for (std::size_t at = find_first(text, from); at != text.npos; at = find_first(text, from, at + from.size())) ++found;
+      for (std::size_t at = find_first(text, from); at != text.npos; at = find_first(text, from, at + from.size()))
+        ++found;
     }
     if (count >= 0) found = std::min(found, static_cast<std::size_t>(count));
     if (found != 0 && to.size() > kMaxTextBytes / found) Heap::check_text_size(kMaxTextBytes + 1);
@@ -173,7 +174,8 @@ constexpr NamedBuiltin kMethods[] = {
 }  // namespace
 
 Builtin find_text_method(std::string_view name) {
-  const auto* found = std::find_if(std::begin(kMethods), std::end(kMethods), [&](const auto& m) { return m.name == name; });
+  const auto* found =
+      std::find_if(std::begin(kMethods), std::end(kMethods), [&](const auto& m) { return m.name == name; });
   return found == std::end(kMethods) ? nullptr : found->builtin;
 }
 

@@ -45,10 +45,17 @@ Value integer_arithmetic(Operator op, Int a, Int b) {
   Int result = 0;
   bool too_large = false;
   switch (op) {
-    case Operator::kAdd: too_large = __builtin_add_overflow(a, b, &result); break;
-    case Operator::kSubtract: too_large = __builtin_sub_overflow(a, b, &result); break;
-    case Operator::kMultiply: too_large = __builtin_mul_overflow(a, b, &result); break;
-    case Operator::kPower: return integer_power(a, b);
+    case Operator::kAdd:
+      too_large = __builtin_add_overflow(a, b, &result);
+      break;
+    case Operator::kSubtract:
+      too_large = __builtin_sub_overflow(a, b, &result);
+      break;
+    case Operator::kMultiply:
+      too_large = __builtin_mul_overflow(a, b, &result);
+      break;
+    case Operator::kPower:
+      return integer_power(a, b);
     case Operator::kDivide:
       if (b == 0) fail("division by zero");
       return Value::real(static_cast<double>(static_cast<long double>(a) / static_cast<long double>(b)));
@@ -162,7 +169,8 @@ std::string repr_of(double value) {
     return result + fmt::format("e{}{:02}", exponent < 0 ? '-' : '+', std::abs(exponent));
   }
   if (exponent < 0) return result + "0." + std::string(static_cast<std::size_t>(-exponent - 1), '0') + digits;
-  if (count <= exponent + 1) return result + digits + std::string(static_cast<std::size_t>(exponent + 1 - count), '0') + ".0";
+  if (count <= exponent + 1)
+    return result + digits + std::string(static_cast<std::size_t>(exponent + 1 - count), '0') + ".0";
   return result + digits.substr(0, static_cast<std::size_t>(exponent) + 1) + "." +
          digits.substr(static_cast<std::size_t>(exponent) + 1);
 }
@@ -176,7 +184,9 @@ std::optional<Int> parse_int(std::string_view text, int base) {
   if (!plain || plain->empty()) return std::nullopt;
   Int value = 0;
   for (const char c : *plain) {
-    const int digit = c >= '0' && c <= '9' ? c - '0' : std::isalpha(static_cast<unsigned char>(c)) != 0 ? (c | 0x20) - 'a' + 10 : 99;
+    const int digit = c >= '0' && c <= '9'                               ? c - '0'
+                      : std::isalpha(static_cast<unsigned char>(c)) != 0 ? (c | 0x20) - 'a' + 10
+                                                                         : 99;
     if (digit >= base) return std::nullopt;
     if (__builtin_mul_overflow(value, Int{base}, &value) || __builtin_add_overflow(value, Int{digit}, &value)) {
       fail_too_large();
@@ -211,15 +221,20 @@ Value arithmetic(Operator op, const Value& left, const Value& right) {
   const double a = left.as_float();
   const double b = right.as_float();
   switch (op) {
-    case Operator::kAdd: return Value::real(a + b);
-    case Operator::kSubtract: return Value::real(a - b);
-    case Operator::kMultiply: return Value::real(a * b);
-    case Operator::kPower: return float_power(a, b);
+    case Operator::kAdd:
+      return Value::real(a + b);
+    case Operator::kSubtract:
+      return Value::real(a - b);
+    case Operator::kMultiply:
+      return Value::real(a * b);
+    case Operator::kPower:
+      return float_power(a, b);
     case Operator::kDivide:
       if (b == 0.0) fail("float division by zero");
       return Value::real(a / b);
     case Operator::kFloorDivide:
-    case Operator::kModulo: break;
+    case Operator::kModulo:
+      break;
   }
   return float_division(op, a, b);
 }

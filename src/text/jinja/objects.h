@@ -29,8 +29,8 @@ struct Call {
   Value self;
   Arguments arguments;
 
-  // The arguments in the order of `names`; null where one was not given. Too many, unknown, doubled and missing ones (of
-  // the first `required`) are errors.
+  // The arguments in the order of `names`; null where one was not given. Too many, unknown, doubled and missing ones
+  // (of the first `required`) are errors.
   std::vector<const Value*> bind(std::initializer_list<std::string_view> names, std::size_t required = 0) const;
 };
 using Builtin = Value (*)(Call& call);
@@ -88,8 +88,8 @@ struct Loop : Object {
   Value current;
   std::optional<Value> before, after;
   std::optional<std::int64_t> known_length;
-  std::optional<std::vector<Value>> changed;        // what loop.changed() saw last
-  const Statement* recursive_statement = nullptr;   // for `recursive` loops: what loop(...) runs
+  std::optional<std::vector<Value>> changed;       // what loop.changed() saw last
+  const Statement* recursive_statement = nullptr;  // for `recursive` loops: what loop(...) runs
   Scope* scope = nullptr;
 
  private:

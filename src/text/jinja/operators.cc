@@ -42,8 +42,9 @@ Value repeat(Heap& heap, const Value& value, const Value& count) {
   if (value.is_text()) {
     const std::string& text = value.as_text();
     if (text.empty() || times == 0) return heap.text_like(value, "");
-    Heap::check_text_size(static_cast<std::uint64_t>(times) > kMaxTextBytes ? kMaxTextBytes + 1
-                                                                            : text.size() * static_cast<std::size_t>(times));
+    Heap::check_text_size(static_cast<std::uint64_t>(times) > kMaxTextBytes
+                              ? kMaxTextBytes + 1
+                              : text.size() * static_cast<std::size_t>(times));
     std::string result;
     result.reserve(text.size() * static_cast<std::size_t>(times));
     for (std::int64_t i = 0; i < times; ++i) result += text;
@@ -98,10 +99,14 @@ void spend_comparison(Heap& heap, const Value& left, const Value& right) {
 bool satisfies(Comparison comparison, int order) {
   if (order == 2) return false;
   switch (comparison) {
-    case Comparison::kLess: return order < 0;
-    case Comparison::kLessEqual: return order <= 0;
-    case Comparison::kGreater: return order > 0;
-    default: return order >= 0;
+    case Comparison::kLess:
+      return order < 0;
+    case Comparison::kLessEqual:
+      return order <= 0;
+    case Comparison::kGreater:
+      return order > 0;
+    default:
+      return order >= 0;
   }
 }
 
@@ -173,9 +178,13 @@ bool compare(Heap& heap, Comparison comparison, const Value& left, const Value& 
     case Comparison::kNotEqual:
       spend_comparison(heap, left, right);
       return equal(left, right) == (comparison == Comparison::kEqual);
-    case Comparison::kIn: return contains(heap, right, left);
-    case Comparison::kNotIn: return !contains(heap, right, left);
-    default: spend_comparison(heap, left, right); return ordered(comparison, left, right);
+    case Comparison::kIn:
+      return contains(heap, right, left);
+    case Comparison::kNotIn:
+      return !contains(heap, right, left);
+    default:
+      spend_comparison(heap, left, right);
+      return ordered(comparison, left, right);
   }
 }
 
@@ -259,12 +268,23 @@ std::string escape_html(std::string_view text) {
   out.reserve(text.size());
   for (const char c : text) {
     switch (c) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '\'': out += "&#39;"; break;
-      case '"': out += "&#34;"; break;
-      default: out += c;
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '\'':
+        out += "&#39;";
+        break;
+      case '"':
+        out += "&#34;";
+        break;
+      default:
+        out += c;
     }
   }
   return out;

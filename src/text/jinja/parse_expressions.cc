@@ -214,10 +214,8 @@ ExpressionPtr ExpressionParser::concatenation() {
 }
 
 ExpressionPtr ExpressionParser::product() {
-  constexpr std::pair<std::string_view, Operator> kSymbols[] = {{"*", Operator::kMultiply},
-                                                                {"/", Operator::kDivide},
-                                                                {"//", Operator::kFloorDivide},
-                                                                {"%", Operator::kModulo}};
+  constexpr std::pair<std::string_view, Operator> kSymbols[] = {
+      {"*", Operator::kMultiply}, {"/", Operator::kDivide}, {"//", Operator::kFloorDivide}, {"%", Operator::kModulo}};
   ExpressionPtr left = power();
   while (true) {
     const auto* found = std::find_if(std::begin(kSymbols), std::end(kSymbols),
@@ -361,7 +359,8 @@ ExpressionPtr ExpressionParser::attribute(ExpressionPtr node) {
     key->value = take().value;
     return pair(ExpressionKind::kItem, line, std::move(node), std::move(key));
   }
-  if (current().type != TokenType::kName) fail_here("expected a name or a number after '.', got " + describe(current()));
+  if (current().type != TokenType::kName)
+    fail_here("expected a name or a number after '.', got " + describe(current()));
   std::vector<ExpressionPtr> parts;
   parts.push_back(std::move(node));
   ExpressionPtr result = make(ExpressionKind::kAttribute, line, std::move(parts));
@@ -407,7 +406,8 @@ CallArguments ExpressionParser::call_arguments() {
     } else if (skip_symbol("**")) {
       ensure(arguments.more_named == nullptr);
       arguments.more_named = expression();
-    } else if (current().type == TokenType::kName && next_token().type == TokenType::kSymbol && next_token().text == "=") {
+    } else if (current().type == TokenType::kName && next_token().type == TokenType::kSymbol &&
+               next_token().text == "=") {
       ensure(arguments.more_named == nullptr);
       std::string name = take().text;
       take();
@@ -459,7 +459,8 @@ ExpressionPtr ExpressionParser::test(ExpressionPtr node) {
   ExpressionPtr result = make(ExpressionKind::kTest, line, std::move(parts));
   result->name = expect_name();
   while (skip_symbol(".")) result->name += "." + expect_name();
-  const bool is_value = current().type == TokenType::kName || current().type == TokenType::kLiteral || is_symbol("[") || is_symbol("{");
+  const bool is_value =
+      current().type == TokenType::kName || current().type == TokenType::kLiteral || is_symbol("[") || is_symbol("{");
   if (is_symbol("(")) {
     result->arguments = call_arguments();
   } else if (is_value && !is_name("else") && !is_name("or") && !is_name("and")) {

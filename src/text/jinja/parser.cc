@@ -85,7 +85,8 @@ class Parser : public ExpressionParser {
   }
 
   [[noreturn]] static void fail_unknown(const Token& tag, Ends ends) {
-    constexpr std::string_view kRefused[] = {"extends", "block", "include", "import", "from", "autoescape", "do", "trans"};
+    constexpr std::string_view kRefused[] = {"extends", "block",      "include", "import",
+                                             "from",    "autoescape", "do",      "trans"};
     if (std::find(std::begin(kRefused), std::end(kRefused), tag.text) != std::end(kRefused)) {
       fail_at(tag.line, "the statement '{}' is not supported", tag.text);
     }

@@ -53,16 +53,25 @@ void append_items(std::string& out, const std::vector<Value>& items, Active& act
 
 void append_sequence(std::string& out, const Sequence& s, Active& active) {
   switch (s.type) {
-    case SequenceType::kGenerator: out += "<generator object>"; return;
+    case SequenceType::kGenerator:
+      out += "<generator object>";
+      return;
     case SequenceType::kTuple:
       out += '(';
       append_items(out, s.items, active);
       out += s.items.size() == 1 ? ",)" : ")";
       return;
-    case SequenceType::kDictKeys: out += "dict_keys("; break;
-    case SequenceType::kDictValues: out += "dict_values("; break;
-    case SequenceType::kDictItems: out += "dict_items("; break;
-    case SequenceType::kList: break;
+    case SequenceType::kDictKeys:
+      out += "dict_keys(";
+      break;
+    case SequenceType::kDictValues:
+      out += "dict_values(";
+      break;
+    case SequenceType::kDictItems:
+      out += "dict_items(";
+      break;
+    case SequenceType::kList:
+      break;
   }
   out += '[';
   append_items(out, s.items, active);
@@ -107,9 +116,15 @@ void append_object(std::string& out, const Object& object, Active& active) {
       out += fmt::format("<LoopContext {}/{}>", loop.index + 1, loop.length());
       return;
     }
-    case ObjectType::kFunction: out += fmt::format("<function {}>", static_cast<const Function&>(object).name); return;
-    case ObjectType::kJoiner: out += "<Joiner>"; return;
-    case ObjectType::kCycler: out += "<Cycler>"; return;
+    case ObjectType::kFunction:
+      out += fmt::format("<function {}>", static_cast<const Function&>(object).name);
+      return;
+    case ObjectType::kJoiner:
+      out += "<Joiner>";
+      return;
+    case ObjectType::kCycler:
+      out += "<Cycler>";
+      return;
   }
 }
 

@@ -15,26 +15,26 @@ using ExpressionPtr = std::unique_ptr<Expression>;
 using Body = std::vector<Statement>;
 
 enum class ExpressionKind : std::uint8_t {
-  kConstant,     // value
-  kName,         // name
-  kList,         // parts: the items
-  kTuple,        // parts: the items
-  kDict,         // parts: key, value, key, value, ...
-  kAttribute,    // parts[0].name
-  kItem,         // parts[0][parts[1]]
-  kSlice,        // parts[0][parts[1]:parts[2]:parts[3]]; the bounds may be null
-  kCall,         // parts[0](arguments)
-  kFilter,       // parts[0] | name(arguments); parts[0] is null at the head of a block's filter
-  kTest,         // parts[0] is name(arguments)
-  kNot,          // not parts[0]
-  kNegative,     // -parts[0]
-  kPositive,     // +parts[0]
-  kBinary,       // parts[0] operation parts[1]
-  kConcat,       // parts[0] ~ parts[1] ~ ...
-  kCompare,      // parts[0] comparisons[0] parts[1] comparisons[1] parts[2] ...
-  kAnd,          // parts[0] and parts[1]
-  kOr,           // parts[0] or parts[1]
-  kConditional,  // parts[1] if parts[0] else parts[2]; parts[2] may be null
+  kConstant,            // value
+  kName,                // name
+  kList,                // parts: the items
+  kTuple,               // parts: the items
+  kDict,                // parts: key, value, key, value, ...
+  kAttribute,           // parts[0].name
+  kItem,                // parts[0][parts[1]]
+  kSlice,               // parts[0][parts[1]:parts[2]:parts[3]]; the bounds may be null
+  kCall,                // parts[0](arguments)
+  kFilter,              // parts[0] | name(arguments); parts[0] is null at the head of a block's filter
+  kTest,                // parts[0] is name(arguments)
+  kNot,                 // not parts[0]
+  kNegative,            // -parts[0]
+  kPositive,            // +parts[0]
+  kBinary,              // parts[0] operation parts[1]
+  kConcat,              // parts[0] ~ parts[1] ~ ...
+  kCompare,             // parts[0] comparisons[0] parts[1] comparisons[1] parts[2] ...
+  kAnd,                 // parts[0] and parts[1]
+  kOr,                  // parts[0] or parts[1]
+  kConditional,         // parts[1] if parts[0] else parts[2]; parts[2] may be null
   kNamespaceAttribute,  // name.attribute as the target of an assignment: name, and the attribute in value
 };
 

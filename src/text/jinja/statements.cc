@@ -34,23 +34,41 @@ Interpreter::Flow Interpreter::execute(const Body& body, Scope* scope) {
 Interpreter::Flow Interpreter::execute(const Statement& statement, Scope* scope) {
   const Deeper deeper(*this, statement.line);
   switch (statement.kind) {
-    case StatementKind::kText: write(statement.text); return Flow::kNormal;
-    case StatementKind::kPrint: print(statement, scope); return Flow::kNormal;
-    case StatementKind::kIf: return conditional(statement, scope);
-    case StatementKind::kFor: return loop(statement, scope, items_of(heap_, evaluate(*statement.expressions[0], scope)), 1);
+    case StatementKind::kText:
+      write(statement.text);
+      return Flow::kNormal;
+    case StatementKind::kPrint:
+      print(statement, scope);
+      return Flow::kNormal;
+    case StatementKind::kIf:
+      return conditional(statement, scope);
+    case StatementKind::kFor:
+      return loop(statement, scope, items_of(heap_, evaluate(*statement.expressions[0], scope)), 1);
     case StatementKind::kSet:
       assign(*statement.target, evaluate(*statement.expressions[0], scope), scope);
       return Flow::kNormal;
-    case StatementKind::kSetBlock: set_block(statement, scope); return Flow::kNormal;
-    case StatementKind::kMacro: scope->set(statement.name, make_macro(statement, scope)); return Flow::kNormal;
-    case StatementKind::kCallBlock: call_block(statement, scope); return Flow::kNormal;
-    case StatementKind::kFilterBlock:
-      write(to_text(through_filters(statement.expressions[0].get(), heap_.text(captured(statement.bodies[0], scope)), scope)));
+    case StatementKind::kSetBlock:
+      set_block(statement, scope);
       return Flow::kNormal;
-    case StatementKind::kWith: with(statement, scope); return Flow::kNormal;
-    case StatementKind::kScope: return in_new_scope(statement.bodies[0], scope);
-    case StatementKind::kBreak: return Flow::kBreak;
-    case StatementKind::kContinue: return Flow::kContinue;
+    case StatementKind::kMacro:
+      scope->set(statement.name, make_macro(statement, scope));
+      return Flow::kNormal;
+    case StatementKind::kCallBlock:
+      call_block(statement, scope);
+      return Flow::kNormal;
+    case StatementKind::kFilterBlock:
+      write(to_text(
+          through_filters(statement.expressions[0].get(), heap_.text(captured(statement.bodies[0], scope)), scope)));
+      return Flow::kNormal;
+    case StatementKind::kWith:
+      with(statement, scope);
+      return Flow::kNormal;
+    case StatementKind::kScope:
+      return in_new_scope(statement.bodies[0], scope);
+    case StatementKind::kBreak:
+      return Flow::kBreak;
+    case StatementKind::kContinue:
+      return Flow::kContinue;
   }
   return Flow::kNormal;
 }
@@ -82,7 +100,8 @@ Interpreter::Flow Interpreter::in_new_scope(const Body& body, Scope* scope) {
   return flow;
 }
 
-Interpreter::Flow Interpreter::loop(const Statement& statement, Scope* scope, std::vector<Value> items, std::int64_t depth) {
+Interpreter::Flow Interpreter::loop(const Statement& statement, Scope* scope, std::vector<Value> items,
+                                    std::int64_t depth) {
   Loop::Test test;
   if (statement.expressions[1] != nullptr) {
     test = [this, &statement, scope](const Value& candidate) {

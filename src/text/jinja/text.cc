@@ -40,8 +40,10 @@ bool is_case_ignorable(std::int32_t c) {
     case UTF8PROC_CATEGORY_ME:
     case UTF8PROC_CATEGORY_CF:
     case UTF8PROC_CATEGORY_LM:
-    case UTF8PROC_CATEGORY_SK: return true;
-    default: break;
+    case UTF8PROC_CATEGORY_SK:
+      return true;
+    default:
+      break;
   }
   constexpr std::int32_t kPunctuation[] = {'\'', '.', ':', 0xB7, 0x2018, 0x2019, 0x2024, 0x2027};
   return std::find(std::begin(kPunctuation), std::end(kPunctuation), c) != std::end(kPunctuation);
@@ -123,13 +125,20 @@ bool has_class(std::int32_t c, TextClass wanted) {
   const bool is_decimal = category == UTF8PROC_CATEGORY_ND;
   const bool is_numeric = is_decimal || category == UTF8PROC_CATEGORY_NL || category == UTF8PROC_CATEGORY_NO;
   switch (wanted) {
-    case TextClass::kAlphabetic: return is_letter(category);
-    case TextClass::kAlphanumeric: return is_letter(category) || is_numeric;
-    case TextClass::kDecimal: return is_decimal;
-    case TextClass::kDigit: return is_decimal || is_other_digit(c);
-    case TextClass::kNumeric: return is_numeric;
-    case TextClass::kSpace: return is_space(c);
-    default: return c < 0x80;
+    case TextClass::kAlphabetic:
+      return is_letter(category);
+    case TextClass::kAlphanumeric:
+      return is_letter(category) || is_numeric;
+    case TextClass::kDecimal:
+      return is_decimal;
+    case TextClass::kDigit:
+      return is_decimal || is_other_digit(c);
+    case TextClass::kNumeric:
+      return is_numeric;
+    case TextClass::kSpace:
+      return is_space(c);
+    default:
+      return c < 0x80;
   }
 }
 
@@ -209,7 +218,8 @@ std::string_view strip(std::string_view text, std::optional<std::string_view> ch
   }
   while (sides != Sides::kLeft && !text.empty()) {
     std::size_t start = text.size() - 1;
-    for (int back = 0; back < 3 && start > 0 && (static_cast<unsigned char>(text[start]) & 0xC0) == 0x80; ++back) --start;
+    for (int back = 0; back < 3 && start > 0 && (static_cast<unsigned char>(text[start]) & 0xC0) == 0x80; ++back)
+      --start;
     if (code_point_bytes(text, start) != text.size() - start) start = text.size() - 1;  // a stray byte
     if (!is_stripped(text.substr(start))) break;
     text = text.substr(0, start);
@@ -237,7 +247,8 @@ std::vector<std::string_view> split_lines(std::string_view text, bool keep_ends)
 std::size_t find_first(std::string_view text, std::string_view wanted, std::size_t from) {
   if (from > text.size()) return std::string_view::npos;
   const void* found = memmem(text.data() + from, text.size() - from, wanted.data(), wanted.size());
-  return found == nullptr ? std::string_view::npos : static_cast<std::size_t>(static_cast<const char*>(found) - text.data());
+  return found == nullptr ? std::string_view::npos
+                          : static_cast<std::size_t>(static_cast<const char*>(found) - text.data());
 }
 
 std::size_t find_last(std::string_view text, std::string_view wanted) {
@@ -322,9 +333,12 @@ bool is_printable(std::int32_t c) {
     case UTF8PROC_CATEGORY_CO:
     case UTF8PROC_CATEGORY_CN:
     case UTF8PROC_CATEGORY_ZL:
-    case UTF8PROC_CATEGORY_ZP: return false;
-    case UTF8PROC_CATEGORY_ZS: return c == ' ';
-    default: return true;
+    case UTF8PROC_CATEGORY_ZP:
+      return false;
+    case UTF8PROC_CATEGORY_ZS:
+      return c == ' ';
+    default:
+      return true;
   }
 }
 

@@ -28,7 +28,8 @@ bool is_space(std::int32_t code_point);
 std::string_view strip(std::string_view text, std::optional<std::string_view> chars, Sides sides);
 // Lines without their ends, as str.splitlines; with them if `keep_ends`.
 std::vector<std::string_view> split_lines(std::string_view text, bool keep_ends);
-// Where `wanted` is first at or after `from`, or last; npos if it is not there. Linear in the sizes, whatever they hold.
+// Where `wanted` is first at or after `from`, or last; npos if it is not there. Linear in the sizes, whatever they
+// hold.
 std::size_t find_first(std::string_view text, std::string_view wanted, std::size_t from = 0);
 std::size_t find_last(std::string_view text, std::string_view wanted);
 std::string replace(std::string_view text, std::string_view from, std::string_view to, std::int64_t count);

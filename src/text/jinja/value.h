@@ -1,7 +1,7 @@
-// Values of the template language, with Python's types and meaning. Text is UTF-8; lengths and indices count code points.
-// Lists, tuples and dicts never change once made and are shared by reference; their nesting is bounded, so dropping the
-// last reference never recurses far. Everything that can change (namespaces, loops, macros) belongs to the Heap and
-// lives as long as the rendering. Errors are thrown as Error and become a Status in template.cc.
+// Values of the template language, with Python's types and meaning. Text is UTF-8; lengths and indices count code
+// points. Lists, tuples and dicts never change once made and are shared by reference; their nesting is bounded, so
+// dropping the last reference never recurses far. Everything that can change (namespaces, loops, macros) belongs to the
+// Heap and lives as long as the rendering. Errors are thrown as Error and become a Status in template.cc.
 #pragma once
 
 #include <cstdint>

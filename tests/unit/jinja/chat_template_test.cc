@@ -36,7 +36,9 @@ std::string error_of(const TemplateInput& input) {
 
 TEST(ChatTemplate, ContextHoldsWhatHuggingFacePasses) {
   TemplateInput input = said({{{"role", "user"}, {"content", "Hi"}}});
-  EXPECT_EQ(rendered("{{ bos_token }}{{ messages[0].content }}{{ eos_token }}{{ tools }}{{ documents }}{{ add_generation_prompt }}", input),
+  EXPECT_EQ(rendered("{{ bos_token }}{{ messages[0].content }}{{ eos_token }}{{ tools }}{{ documents }}{{ "
+                     "add_generation_prompt }}",
+                     input),
             "<s>Hi</s>NoneNoneTrue");
   input.add_generation_prompt = false;
   input.tools = Json::array({{{"b", 1}, {"a", 2}}});
@@ -49,7 +51,9 @@ TEST(ChatTemplate, ContextHoldsWhatHuggingFacePasses) {
 
 TEST(ChatTemplate, ArgumentsOfToolCallsAreObjects) {
   const auto call = [](Json arguments) {
-    return said({{{"role", "assistant"}, {"content", ""}, {"tool_calls", {{{"function", {{"name", "f"}, {"arguments", arguments}}}}}}}});
+    return said({{{"role", "assistant"},
+                  {"content", ""},
+                  {"tool_calls", {{{"function", {{"name", "f"}, {"arguments", arguments}}}}}}}});
   };
   const std::string source = "{{ messages[0].tool_calls[0].function.arguments | tojson }}";
   EXPECT_EQ(rendered(source, call(R"({"z": 1, "a": [2.50, "é"]})")), "{\"z\": 1, \"a\": [2.5, \"é\"]}");
@@ -61,8 +65,10 @@ TEST(ChatTemplate, ArgumentsOfToolCallsAreObjects) {
 
 TEST(ChatTemplate, NullContentIsEmpty) {
   const std::string source = "{% for m in messages %}[{{ m.content }}|{{ m.content is defined }}]{% endfor %}";
-  EXPECT_EQ(rendered(source, said({{{"role", "assistant"}, {"content", nullptr}}, {{"role", "assistant"}}, {{"role", "user"}}})),
-            "[|True][|True][|False]");
+  EXPECT_EQ(
+      rendered(source,
+               said({{{"role", "assistant"}, {"content", nullptr}}, {{"role", "assistant"}}, {{"role", "user"}}})),
+      "[|True][|True][|False]");
 }
 
 TEST(ChatTemplate, RefusesWhatIsNotARequest) {
@@ -112,7 +118,8 @@ TEST_F(ChatTemplateFolder, WithoutOneSaysSo) {
 }
 
 TEST_F(ChatTemplateFolder, ReadsTheConfig) {
-  write("tokenizer_config.json", R"({"chat_template": "c{{ bos_token }}{{ eos_token }}{{ pad_token }}{{ unk_token is defined }}",
+  write("tokenizer_config.json",
+        R"({"chat_template": "c{{ bos_token }}{{ eos_token }}{{ pad_token }}{{ unk_token is defined }}",
       "bos_token": {"content": "<b>"}, "eos_token": "<e>", "pad_token": null, "additional_special_tokens": ["<x>"]})");
   EXPECT_EQ(prompt(), "c<b><e>False");
   write("chat_template.jinja", "file {{ bos_token }}{{ additional_special_tokens }}");
@@ -123,8 +130,9 @@ TEST_F(ChatTemplateFolder, ReadsTheConfig) {
 }
 
 TEST_F(ChatTemplateFolder, ReadsNamedTemplates) {
-  write("tokenizer_config.json",
-        R"({"chat_template": [{"name": "default", "template": "plain"}, {"name": "tool_use", "template": "with tools"}]})");
+  write(
+      "tokenizer_config.json",
+      R"({"chat_template": [{"name": "default", "template": "plain"}, {"name": "tool_use", "template": "with tools"}]})");
   EXPECT_EQ(prompt(), "plain");
   EXPECT_EQ(prompt(Json::array()), "with tools");
   write("tokenizer_config.json", R"({"chat_template": [{"name": "rag", "template": "x"}]})");
@@ -147,7 +155,8 @@ TEST(ChatTemplate, ReadsGgufFiles) {
   builder.add_kv("tokenizer.chat_template", "{{ bos_token }}-{{ eos_token }}");
   EXPECT_EQ(prompt(builder), "-");
   builder.add_kv("tokenizer.ggml.tokens", std::vector<std::string>{"a", "<s>", "</s>"});
-  builder.add_kv("tokenizer.ggml.bos_token_id", std::uint32_t{1}).add_kv("tokenizer.ggml.eos_token_id", std::uint32_t{99});
+  builder.add_kv("tokenizer.ggml.bos_token_id", std::uint32_t{1})
+      .add_kv("tokenizer.ggml.eos_token_id", std::uint32_t{99});
   EXPECT_EQ(prompt(builder), "<s>-");
 }
 

@@ -29,13 +29,20 @@ class Mutator {
   // A value of the kinds that JSON has, often of a kind that the template does not expect.
   Json value(int depth) {
     switch (below(depth > 0 ? 9 : 6)) {
-      case 0: return nullptr;
-      case 1: return below(2) == 0;
-      case 2: return static_cast<std::int64_t>(random_()) - 2000000000;
-      case 3: return static_cast<double>(random_()) / 7.0;
-      case 4: return std::string(source().substr(0, below(40)));
-      case 5: return kRoles[below(std::size(kRoles))];
-      case 6: return Json::array({value(depth - 1), value(depth - 1)});
+      case 0:
+        return nullptr;
+      case 1:
+        return below(2) == 0;
+      case 2:
+        return static_cast<std::int64_t>(random_()) - 2000000000;
+      case 3:
+        return static_cast<double>(random_()) / 7.0;
+      case 4:
+        return std::string(source().substr(0, below(40)));
+      case 5:
+        return kRoles[below(std::size(kRoles))];
+      case 6:
+        return Json::array({value(depth - 1), value(depth - 1)});
       default: {
         Json object = Json::object();
         for (std::size_t i = below(5); i > 0; --i) object[kKeys[below(std::size(kKeys))]] = value(depth - 1);
@@ -54,28 +61,92 @@ class Mutator {
   }
 
  private:
-  static constexpr const char* kRoles[] = {"system", "user", "assistant", "tool", "<think>x</think>y", "<tool_response>"};
-  static constexpr const char* kKeys[] = {"role", "content", "tool_calls", "reasoning_content", "function", "name",
-                                          "arguments", "type", "text", "items", "image"};
-  static constexpr const char* kPieces[] = {
-      "{%", "%}", "{{", "}}", "{#", "#}", "-%}", "{%-", "|", "(", ")", "[", "]", "{", "}", "::-1", " ** 99", " * 999999",
-      "loop", "namespace(", "\n", "'", "\"", "\\", "\xff", "\xf0\x9f\x8e\x89", ".x", "[0]", " if ", " else ", " is ", " not ",
-      "~", "range(99999)", "{% endfor %}", "{% for x in range(500) %}", "{% raw %}", "{% endif %}", "{% macro m(a) %}{{ m(a) }}",
-      "{% endmacro %}", "{{ m(1) }}", "{% set x = [x, x] %}", "|join(x)", "|sort", "|tojson", ".split('')", "recursive", "1e999",
-      "{% call m() %}", "{% endcall %}", ".format(x)", "%s", "'{:>99999}'", "|batch(0)", "//0", "{% break %}", "\0\1", ""};
+  static constexpr const char* kRoles[] = {"system",         "user", "assistant", "tool", "<think>x</think>y",
+                                           "<tool_response>"};
+  static constexpr const char* kKeys[] = {"role",     "content", "tool_calls", "reasoning_content",
+                                          "function", "name",    "arguments",  "type",
+                                          "text",     "items",   "image"};
+  static constexpr const char* kPieces[] = {"{%",
+                                            "%}",
+                                            "{{",
+                                            "}}",
+                                            "{#",
+                                            "#}",
+                                            "-%}",
+                                            "{%-",
+                                            "|",
+                                            "(",
+                                            ")",
+                                            "[",
+                                            "]",
+                                            "{",
+                                            "}",
+                                            "::-1",
+                                            " ** 99",
+                                            " * 999999",
+                                            "loop",
+                                            "namespace(",
+                                            "\n",
+                                            "'",
+                                            "\"",
+                                            "\\",
+                                            "\xff",
+                                            "\xf0\x9f\x8e\x89",
+                                            ".x",
+                                            "[0]",
+                                            " if ",
+                                            " else ",
+                                            " is ",
+                                            " not ",
+                                            "~",
+                                            "range(99999)",
+                                            "{% endfor %}",
+                                            "{% for x in range(500) %}",
+                                            "{% raw %}",
+                                            "{% endif %}",
+                                            "{% macro m(a) %}{{ m(a) }}",
+                                            "{% endmacro %}",
+                                            "{{ m(1) }}",
+                                            "{% set x = [x, x] %}",
+                                            "|join(x)",
+                                            "|sort",
+                                            "|tojson",
+                                            ".split('')",
+                                            "recursive",
+                                            "1e999",
+                                            "{% call m() %}",
+                                            "{% endcall %}",
+                                            ".format(x)",
+                                            "%s",
+                                            "'{:>99999}'",
+                                            "|batch(0)",
+                                            "//0",
+                                            "{% break %}",
+                                            "\0\1",
+                                            ""};
 
   void change(std::string& text) {
     const std::size_t at = below(text.size() + 1);
     const std::size_t size = below(std::min<std::size_t>(text.size() - at, 60) + 1);
     switch (below(7)) {
-      case 0: text.erase(at, size); break;
-      case 1: text.insert(at, kPieces[below(std::size(kPieces))]); break;
-      case 2: text.insert(at, text.substr(below(text.size()), size)); break;
-      case 3: text.replace(at, size, kPieces[below(std::size(kPieces))]); break;
+      case 0:
+        text.erase(at, size);
+        break;
+      case 1:
+        text.insert(at, kPieces[below(std::size(kPieces))]);
+        break;
+      case 2:
+        text.insert(at, text.substr(below(text.size()), size));
+        break;
+      case 3:
+        text.replace(at, size, kPieces[below(std::size(kPieces))]);
+        break;
       case 4:
         if (at < text.size()) text[at] = static_cast<char>(random_());
         break;
-      case 5: text += source(); break;
+      case 5:
+        text += source();
+        break;
       default: {
         const std::string& other = source();
         text.insert(at, other.substr(below(other.size() + 1), 80));
@@ -94,7 +165,8 @@ std::vector<std::string> golden_sources() {
   }
   for (const char* file : {"chat_qwen3.json", "chat_smollm2.json", "chat_qwen3_5_rules.json"}) {
     // The whole templates are few among many small ones: they count more often.
-    for (int i = 0; i < 30; ++i) sources.push_back(read_json_file(golden_folder() / file)["template"].get<std::string>());
+    for (int i = 0; i < 30; ++i)
+      sources.push_back(read_json_file(golden_folder() / file)["template"].get<std::string>());
   }
   return sources;
 }

@@ -27,7 +27,8 @@ std::string token(const Json& golden, const char* name) { return golden["tokens"
 
 void check_chat(const std::string& file, std::size_t at_least) {
   const Json golden = read_json_file(golden_folder() / file);
-  const auto parsed = ChatTemplate::parse(golden["template"].get<std::string>(), token(golden, "bos_token"), token(golden, "eos_token"));
+  const auto parsed = ChatTemplate::parse(golden["template"].get<std::string>(), token(golden, "bos_token"),
+                                          token(golden, "eos_token"));
   ASSERT_TRUE(parsed) << parsed.message();
   ASSERT_GE(golden["cases"].size(), at_least);
   for (const Json& golden_case : golden["cases"]) {

@@ -16,7 +16,8 @@ std::string repeat(std::string_view text, int times) {
   return result;
 }
 
-std::string error_of(std::string_view source, const nlohmann::ordered_json& context = nlohmann::ordered_json::object()) {
+std::string error_of(std::string_view source,
+                     const nlohmann::ordered_json& context = nlohmann::ordered_json::object()) {
   const auto text = render(source, context);
   EXPECT_FALSE(text) << source.substr(0, 200) << " gives " << (text ? text->substr(0, 200) : "");
   return text.message();
@@ -42,7 +43,8 @@ TEST(JinjaLimits, EvaluationDepth) {
   EXPECT_THAT(error_of("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}"), HasSubstr("evaluation nests more than"));
   EXPECT_THAT(error_of("{% macro f() %}{% call f() %}{{ caller() }}{% endcall %}{{ caller() }}{% endmacro %}{{ f() }}"),
               HasSubstr("evaluation nests more than"));
-  EXPECT_THAT(error_of("{% for x in [1] recursive %}{{ loop([1]) }}{% endfor %}"), HasSubstr("evaluation nests more than"));
+  EXPECT_THAT(error_of("{% for x in [1] recursive %}{{ loop([1]) }}{% endfor %}"),
+              HasSubstr("evaluation nests more than"));
   EXPECT_TRUE(render("{% macro f(n) %}{{ f(n - 1) if n }}{% endmacro %}{{ f(50) }}", {}));
 }
 
@@ -52,26 +54,34 @@ TEST(JinjaLimits, ValueDepth) {
   nlohmann::ordered_json deep = 1;
   for (int i = 0; i < 200; ++i) deep = nlohmann::ordered_json::array({std::move(deep)});
   EXPECT_THAT(error_of("{{ x }}", {{"x", deep}}), HasSubstr("nested more than 100"));
-  EXPECT_TRUE(render("{% set a = namespace() %}{% for i in range(1000) %}{% set b = namespace(x=a) %}{% set b.y = b %}{% endfor %}", {}));
-  EXPECT_THAT(error_of("{% set n = namespace() %}{% for i in range(100) %}{% set n.x = namespace(x=n.x) %}{% endfor %}{{ n }}"),
-              HasSubstr("namespaces are nested"));
+  EXPECT_TRUE(render(
+      "{% set a = namespace() %}{% for i in range(1000) %}{% set b = namespace(x=a) %}{% set b.y = b %}{% endfor %}",
+      {}));
+  EXPECT_THAT(
+      error_of("{% set n = namespace() %}{% for i in range(100) %}{% set n.x = namespace(x=n.x) %}{% endfor %}{{ n }}"),
+      HasSubstr("namespaces are nested"));
 }
 
 TEST(JinjaLimits, ValuesThatGrowByShare) {
-  const std::string doubling = "{% set ns = namespace(x=['']) %}{% for i in range(60) %}{% set ns.x = [ns.x, ns.x] %}{% endfor %}";
+  const std::string doubling =
+      "{% set ns = namespace(x=['']) %}{% for i in range(60) %}{% set ns.x = [ns.x, ns.x] %}{% endfor %}";
   EXPECT_THAT(error_of(doubling + "{{ ns.x == ns.x }}"), HasSubstr("holds too much"));
-  EXPECT_THAT(error_of("{% set ns = namespace(x='ab') %}{% for i in range(60) %}{% set ns.x = ns.x + ns.x %}{% endfor %}"),
-              HasSubstr("more than 64 MiB"));
-  EXPECT_THAT(error_of("{% set ns = namespace(x=[1]) %}{% for i in range(60) %}{% set ns.x = ns.x + ns.x %}{% endfor %}"),
-              HasSubstr("holds too much"));
+  EXPECT_THAT(
+      error_of("{% set ns = namespace(x='ab') %}{% for i in range(60) %}{% set ns.x = ns.x + ns.x %}{% endfor %}"),
+      HasSubstr("more than 64 MiB"));
+  EXPECT_THAT(
+      error_of("{% set ns = namespace(x=[1]) %}{% for i in range(60) %}{% set ns.x = ns.x + ns.x %}{% endfor %}"),
+      HasSubstr("holds too much"));
 }
 
 TEST(JinjaLimits, Steps) {
   const std::string loop = "{% for a in range(100000) %}{% for b in range(100000) %}{% endfor %}{% endfor %}";
   EXPECT_THAT(error_of(loop), HasSubstr("steps"));
-  EXPECT_THAT(error_of("{% for a in range(100000) %}{{ text in text }}{% endfor %}", {{"text", std::string(1 << 20, 'a')}}),
-              HasSubstr("steps"));
-  EXPECT_THAT(error_of("{% for a in range(100000) %}{% set b = text | upper %}{% endfor %}", {{"text", std::string(1 << 20, 'a')}}),
+  EXPECT_THAT(
+      error_of("{% for a in range(100000) %}{{ text in text }}{% endfor %}", {{"text", std::string(1 << 20, 'a')}}),
+      HasSubstr("steps"));
+  EXPECT_THAT(error_of("{% for a in range(100000) %}{% set b = text | upper %}{% endfor %}",
+                       {{"text", std::string(1 << 20, 'a')}}),
               HasSubstr("steps"));
   EXPECT_THAT(error_of("{% for a in range(100000) %}{{ x | sort }}{% endfor %}", {{"x", std::vector<int>(10000, 1)}}),
               testing::AnyOf(HasSubstr("steps"), HasSubstr("64 MiB")));
@@ -111,8 +121,10 @@ TEST(JinjaLimits, TextMethods) {
   EXPECT_THAT(error_of("{{ [1] | batch(1000000000, 0) | list }}"), HasSubstr("batch"));
   EXPECT_THAT(error_of("{{ strftime_now('%' * 2000) }}"), HasSubstr("1000 bytes"));
   EXPECT_THAT(error_of("{{ strftime_now('%99999999Y') }}"), HasSubstr("strftime_now"));
-  EXPECT_EQ(render("{{ big.split('a') | length }} {{ big.split() | length }} {{ big.rsplit(none, 5) | length }}", context).value(),
-            "1048577 1 1");
+  EXPECT_EQ(
+      render("{{ big.split('a') | length }} {{ big.split() | length }} {{ big.rsplit(none, 5) | length }}", context)
+          .value(),
+      "1048577 1 1");
 }
 
 TEST(JinjaLimits, Output) {
@@ -123,7 +135,8 @@ TEST(JinjaLimits, Output) {
 TEST(JinjaLimits, ReallyLargeInputIsFine) {
   nlohmann::ordered_json messages = nlohmann::ordered_json::array();
   for (int i = 0; i < 5000; ++i) messages.push_back({{"role", "user"}, {"content", std::string(5000, 'a')}});
-  const auto text = render("{% for m in messages %}{{ m.role ~ '\n' + m.content | trim }}{% endfor %}", {{"messages", messages}});
+  const auto text =
+      render("{% for m in messages %}{{ m.role ~ '\n' + m.content | trim }}{% endfor %}", {{"messages", messages}});
   ASSERT_TRUE(text) << text.message();
   EXPECT_EQ(text->size(), 5000U * 5005U);
 }

@@ -15,11 +15,14 @@ TEST(JinjaText, StrayBytesCountAsCodePoints) {
   EXPECT_EQ(jinja::length(text), 6U);
   EXPECT_EQ(jinja::upper(text), "A\xff\xc3(\xe2\x82");
   EXPECT_EQ(jinja::strip(text, "\x82", jinja::Sides::kBoth), "a\xff\xc3(\xe2");
-  EXPECT_EQ(render("{{ x[::-1] }}", {{"x", "a\xff"}}).value(), "\xff" "a");
+  EXPECT_EQ(render("{{ x[::-1] }}", {{"x", "a\xff"}}).value(),
+            "\xff"
+            "a");
 }
 
 TEST(JinjaText, StrftimeUsesTheTimeGiven) {
-  const auto parsed = jinja::Template::parse("{{ strftime_now('%Y') }}|{{ strftime_now('') }}|{{ strftime_now('plain') }}");
+  const auto parsed =
+      jinja::Template::parse("{{ strftime_now('%Y') }}|{{ strftime_now('') }}|{{ strftime_now('plain') }}");
   ASSERT_TRUE(parsed);
   EXPECT_EQ(parsed->render({}, 86400LL * 365 * 31).value(), "2000||plain");
 }
@@ -32,7 +35,8 @@ TEST(JinjaText, LaterNamesOfAContextCount) {
 }
 
 TEST(JinjaText, ATemplateIsSharedByThreads) {
-  const auto parsed = jinja::Template::parse("{% for i in range(300) %}{{ 'ab' ~ i }}{% set x = 'cd' %}{{ x | upper }}{% endfor %}");
+  const auto parsed =
+      jinja::Template::parse("{% for i in range(300) %}{{ 'ab' ~ i }}{% set x = 'cd' %}{{ x | upper }}{% endfor %}");
   ASSERT_TRUE(parsed);
   const std::string expected = parsed->render({}, 0).value();
   std::vector<std::string> texts(4);
