@@ -1,3 +1,4 @@
+// ChatTemplate: finding templates and token texts, preparing messages, rendering through the Jinja engine.
 #include "text/chat_template.h"
 
 #include <chrono>

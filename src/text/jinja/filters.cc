@@ -29,7 +29,7 @@ Value tojson(Call& call) {
   JsonStyle style;
   style.ensure_ascii = arguments[0] != nullptr && arguments[0]->truthy();
   style.indent = indentation(arguments[1]);
-  if (style.indent) style.item_separator = ",";
+  if (style.indent) style.item_separator = std::string(1, ',');
   if (arguments[2] != nullptr && !arguments[2]->is_none()) {
     const std::vector<Value> separators = items_of(call.vm.heap(), *arguments[2]);
     if (separators.size() != 2 || !separators[0].is_text() || !separators[1].is_text()) {

@@ -1,3 +1,4 @@
+// Both formatters work on one Specification; widths and precisions are bounded, as templates are untrusted.
 #include "text/jinja/format.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Heap: every value is measured (depth, weight, bytes) as it is made.
 #include "text/jinja/heap.h"
 
 #include <algorithm>

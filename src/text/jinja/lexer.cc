@@ -1,3 +1,4 @@
+// One pass over the normalised source: text up to the next tag, then the tag.
 #include "text/jinja/lexer.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Python's string escapes and number literals.
 #include "text/jinja/literals.h"
 
 #include <cctype>

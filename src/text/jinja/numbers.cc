@@ -1,3 +1,4 @@
+// Integers are exact up to 127 bits; floats follow CPython step by step where C++ differs (divmod, round, repr).
 #include "text/jinja/numbers.h"
 
 #include <algorithm>

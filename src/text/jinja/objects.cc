@@ -1,3 +1,4 @@
+// Argument binding, scopes, ranges, namespaces, and the state of a for loop.
 #include "text/jinja/objects.h"
 
 #include <algorithm>

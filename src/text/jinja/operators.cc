@@ -1,3 +1,4 @@
+// Dispatch on the types of both operands. Work that grows with the operands is charged to the heap's steps.
 #include "text/jinja/operators.h"
 
 #include <algorithm>

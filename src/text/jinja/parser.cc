@@ -1,3 +1,4 @@
+// Statements: the parser of everything between {% and %}.
 #include "text/jinja/parser.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Python's str() and repr(); the text made so far is checked against the limit as it grows.
 #include "text/jinja/printing.h"
 
 #include <algorithm>

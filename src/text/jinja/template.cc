@@ -1,3 +1,4 @@
+// The border of the engine: here Error becomes Status.
 #include "text/jinja/template.h"
 
 #include "text/jinja/builtins.h"

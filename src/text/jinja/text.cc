@@ -1,3 +1,4 @@
+// Code points and categories come from utf8proc; what its simple mappings lack is in special_case.h.
 #include "text/jinja/text.h"
 
 #include <utf8proc.h>

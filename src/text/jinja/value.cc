@@ -1,3 +1,4 @@
+// Values: accounting of bytes, lookup in dicts, types and truth.
 #include "text/jinja/value.h"
 
 #include "text/jinja/objects.h"
