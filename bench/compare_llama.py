@@ -4,7 +4,8 @@
 Measures tokens per second of a reply after a short prompt and of a prompt of 512 tokens. Each sample is a fresh process
 that loads, warms up once and measures once; samples alternate between the programs; a figure is the median of --runs.
 llama.cpp (llama-cpp-python built from source) runs with and without flash attention, and its better median counts. A
-sample during which other processes took more than --noise of the cores is thrown away and taken again.
+sample during which other processes took more than --noise of the cores is thrown away and taken again; --realtime (as
+root) instead gives every sample of both programs the real-time class, so that others only run in the gaps.
 Also measures how fast this machine's memory is read, and says how far decode is from it. Prints a Markdown table.
 Needs tools/reference/requirements.txt for the Python that runs it.
 """
@@ -104,9 +105,11 @@ def cpu_name():
 
 def report(options, data):
     """The Markdown text of docs/benchmarks.md."""
+    quiet = ("every sample in the real-time class, since the machine was shared" if options.realtime else
+             f"other processes took at most {data['noise']:.0%} of the cores in any sample")
     lines = [
         f"Commit {data['commit']}, {data['cpu']}, {options.threads} threads, {Path(options.model).name}; medians of "
-        f"{options.runs}, other processes took at most {data['noise']:.0%} of the cores in any sample.", "",
+        f"{options.runs}, {quiet}.", "",
         "| tokens per second | Steadfast | llama.cpp | ratio |", "|---|---|---|---|"]
     for task, name in (("decode", "reply of 128 after 16"), ("prompt", "prompt of 512")):
         row = data[task]
@@ -124,8 +127,12 @@ def main():
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--runs", type=int, default=7)
     parser.add_argument("--noise", type=float, default=0.05)
+    parser.add_argument("--realtime", action="store_true", help="for a machine that is shared; needs root")
     parser.add_argument("--json", help="also writes every sample there")
     options = parser.parse_args()
+    if options.realtime:
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+        options.noise = 1.0
     git = ["git", "-C", str(HERE), "describe", "--always", "--dirty"]
     data = {"commit": subprocess.run(git, capture_output=True, text=True, check=False).stdout.strip(), "cpu": cpu_name(),
             "threads": options.threads, "bandwidth": bandwidth(options.threads), "noise": 0.0}
