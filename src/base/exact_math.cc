@@ -1,5 +1,5 @@
 // Argument reduction and series. exp: x = n ln 2 + r, Taylor to r^13. log: x = 2^n m, atanh series in (m-1)/(m+1).
-// Sine and cosine: angle = n pi/2 + r with pi/2 in three parts, Taylor to r^19.
+// Sine and cosine: angle = n pi/2 + r with pi/2 in two parts by fused multiply-adds, Taylor to r^19.
 #include "base/exact_math.h"
 
 #include <bit>
@@ -27,6 +27,7 @@ double two_atanh(double s) {
 double exact_exp(double x) {
   if (x < -745.0) return 0.0;
   if (x > 709.0) return std::numeric_limits<double>::infinity();
+  if (std::isnan(x)) return x;
   const double n = std::floor(x * 1.44269504088896340736 + 0.5);
   const double r = (x - n * kLn2High) - n * kLn2Low;
   double sum = 1.0;
@@ -62,9 +63,8 @@ double exact_log1p(double x) { return x > 0.25 ? exact_log(1.0 + x) : two_atanh(
 
 void exact_sincos(double angle, double& sine, double& cosine) {
   const double n = std::floor(angle * 0.63661977236758134308 + 0.5);
-  double r = angle - n * 1.57079632673412561417e+00;  // the first 33 bits of pi/2: n * part is exact
-  r = r - n * 6.07710050630396597660e-11;
-  r = r - n * 2.02226624879595063154e-21;
+  double r = std::fma(-n, 1.57079632679489655800e+00, angle);  // pi/2 to 53 bits; exact: the difference fits a double
+  r = std::fma(-n, 6.12323399573676603587e-17, r);             // its next 53
   const double z = r * r;
   double s = 1.0, c = 1.0;
   for (int k = 18; k >= 2; k -= 2) s = 1.0 - s * z / (k * (k + 1));
