@@ -11,6 +11,8 @@
 namespace steadfast::cpu {
 namespace {
 
+constexpr float kVanishing = 0x1p-110f;  // groups below it count as zeros: limit / amax would overflow
+
 template <typename S>
 void quantise(const float* x, int in, int group, std::int8_t* codes, std::int8_t* low, float* scales, std::int32_t* sums) {
   const float limit = low != nullptr ? 127.0f * 256 : 127.0f;
@@ -19,7 +21,7 @@ void quantise(const float* x, int in, int group, std::int8_t* codes, std::int8_t
     auto peak = S::zero();
     for (int i = 0; i < group; i += kLanes) peak = S::max(S::abs(S::load(xs + i)), peak);
     const float amax = max_lanes<S>(peak);
-    const float inverse = amax > 0 ? limit / amax : 0.0f;
+    const float inverse = amax > kVanishing ? limit / amax : 0.0f;
     scales[g] = amax / limit;
     std::int8_t* high = codes + g * group;
     if (low == nullptr) {
