@@ -99,7 +99,8 @@ Result<ModelConfig> config_from_json(const nlohmann::json& outer) {
   family->read(fields, config);
   if (!fields.status()) return fields.status();
   if (!rope_reader.status()) return rope_reader.status();
-  auto made = make_rope(rope, theta, static_cast<int>(config.head_dim * partial), config.max_positions);
+  // A fraction made of whole dims (GGUF) may fall short of them by a rounding.
+  auto made = make_rope(rope, theta, static_cast<int>(config.head_dim * partial + 1e-6), config.max_positions);
   if (!made) return made.status();
   config.rope = std::move(*made);
   if (auto shape = check_shape(config); !shape) return shape;
