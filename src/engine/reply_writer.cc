@@ -1,4 +1,5 @@
-// The earliest stop string wins; a suffix that may still become one is held back.
+// The stop string that is complete first wins (of those complete at one byte, the longest), wherever the tokens' borders
+// lie; a suffix that may still become one is held back.
 #include "engine/reply_writer.h"
 
 #include <algorithm>
@@ -23,11 +24,13 @@ std::string ReplyWriter::finish() {
 }
 
 std::string ReplyWriter::settle(bool last) {
-  std::size_t first = std::string::npos;
+  std::size_t first = 0, end = std::string::npos;
   for (const auto& stop : stop_) {
     const std::size_t at = held_.find(stop);
-    if (at < first) {
+    if (at == std::string::npos) continue;
+    if (at + stop.size() < end || (at + stop.size() == end && at < first)) {
       first = at;
+      end = at + stop.size();
       matched_ = stop;
     }
   }
