@@ -44,6 +44,20 @@ TEST(SiluMul, IsWithinTheRoundingsOfItsSteps) {
   }
 }
 
+TEST(SigmoidMul, IsWithinTheRoundingsOfItsSteps) {
+  Dice dice(5);
+  for (int n = 1; n <= kLargest; ++n) {
+    const auto x = normal_floats(dice, static_cast<std::size_t>(n));
+    const auto gate = normal_floats(dice, x.size(), n % 3 == 0 ? 30.0f : 3.0f);
+    const auto y =
+        on_every_table(n, [&](const cpu::Kernels& k, float* to) { k.sigmoid_mul(x.data(), gate.data(), n, to); });
+    for (std::size_t i = 0; i < y.size(); ++i) {
+      const double exact = static_cast<double>(x[i]) / (1 + std::exp(-static_cast<double>(gate[i])));
+      ASSERT_NEAR(y[i], exact, gamma_n(6) * std::fabs(exact) + 1e-37) << "gate " << gate[i];
+    }
+  }
+}
+
 TEST(SiluMul, MayWriteOverItsGate) {
   Dice dice(2);
   const auto gate = normal_floats(dice, 37), up = normal_floats(dice, 37);

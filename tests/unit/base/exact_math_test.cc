@@ -65,6 +65,18 @@ TEST(ExactLog1m, IsWithinItsStatedError) {
   EXPECT_NEAR(exact_log1m(1), -745, 1);
 }
 
+TEST(ExactLog1p, IsWithinItsStatedError) {
+  std::mt19937_64 dice(5);
+  std::uniform_real_distribution<double> exponent(-60, 100), flat(0, 1);
+  double worst = 0;
+  for (int i = 0; i < kSamples; ++i) {
+    for (const double x : {std::exp2(exponent(dice)), flat(dice)})
+      worst = std::max(worst, relative_error(exact_log1p(x), std::log1p(static_cast<long double>(x))));
+  }
+  EXPECT_LT(worst, kRelative);
+  EXPECT_EQ(exact_log1p(0), 0.0);
+}
+
 TEST(ExactSincos, IsWithinItsStatedError) {
   std::mt19937_64 dice(4);
   for (const double range : {1.0, 100.0, 1e5, 1e6, 2e7, 1073741823.0}) {
