@@ -21,11 +21,12 @@ namespace {
 namespace fs = std::filesystem;
 
 // Largest |difference| in units of the golden logits' standard deviation. f32 carries the order of sums alone; the
-// others their rounding: bf16 activations, and int8 ones where the weights are quantised.
-double limit_of(Act act, bool quantised) {
+// others their rounding: bf16 activations, and int8 ones where the weights are quantised. A recurrence keeps what was
+// rounded. About twice what was measured.
+double limit_of(Act act, bool quantised, bool recurrent) {
   if (act == Act::kF32) return 2e-3;
-  if (act == Act::kInt8 && quantised) return 0.5;
-  return 0.1;
+  if (act == Act::kInt8 && quantised) return recurrent ? 1.0 : 0.3;
+  return act == Act::kBF16 && recurrent ? 0.4 : 0.1;
 }
 
 struct Golden {
@@ -129,7 +130,7 @@ TEST_P(GoldenLogits, AreWithinTheLimit) {
   ASSERT_NE(loaded, nullptr);
   const double largest = largest_difference(scored(*loaded, golden.ids), golden.logits.values);
   std::cout << "largest difference: " << largest << " standard deviations\n";
-  EXPECT_LE(largest, limit_of(act, golden.quantised));
+  EXPECT_LE(largest, limit_of(act, golden.quantised, loaded->model->config().recurrent_layers() > 0));
   EXPECT_GT(largest, 0) << "a comparison of the file with itself";
 }
 
@@ -181,7 +182,7 @@ TEST(GoldenModels, OneWrongWeightIsSeenInEveryArithmetic) {
   for (const Act act : {Act::kF32, Act::kBF16, Act::kInt8}) {
     const auto loaded = load(copy.path(), act);
     ASSERT_NE(loaded, nullptr);
-    EXPECT_GT(largest_difference(scored(*loaded, golden.ids), golden.logits.values), limit_of(act, false))
+    EXPECT_GT(largest_difference(scored(*loaded, golden.ids), golden.logits.values), limit_of(act, false, false))
         << to_string(act);
   }
 }

@@ -135,7 +135,12 @@ TEST(CpuBackend, AttentionHasTheSameBitsForAnyThreadsPiecesAndPages) {
           std::shuffle(table.begin(), table.end(), dice);
           std::vector<CacheView> views;
           for (std::size_t i = 0; i < streams.size(); ++i) {
-            auto state = StreamState::create(*backend, {1, kShape.kv_heads, kShape.dim, dtype}, kPositions);
+            CacheShape cache;
+            cache.layers = 1;
+            cache.kv_heads = kShape.kv_heads;
+            cache.dim = kShape.dim;
+            cache.dtype = dtype;
+            auto state = StreamState::create(*backend, cache, kPositions);
             ASSERT_TRUE(state);
             streams[i].state = std::move(*state);
             if (paged)
