@@ -49,12 +49,15 @@ class Conversation {
     if (auto status = options_.sampling.apply(engine_.loaded(), request); !status) return undo(status);
     interrupted.store(false);
     std::string text;
-    auto end = wait_reply(engine_, std::move(request), [&](const ReplyPiece& piece) {
-      if (interrupted.load()) return;
-      text += piece.text;
-      fmt::print("{}", piece.text);
-      std::fflush(stdout);
-    }, [] { return interrupted.load(); });
+    auto end = wait_reply(
+        engine_, std::move(request),
+        [&](const ReplyPiece& piece) {
+          if (interrupted.load()) return;
+          text += piece.text;
+          fmt::print("{}", piece.text);
+          std::fflush(stdout);
+        },
+        [] { return interrupted.load(); });
     fmt::print("{}\n\n", end && end->reason == FinishReason::kCancelled ? " [stopped]" : "");
     if (!end) return undo(end.status());
     messages_.push_back({{"role", "assistant"}, {"content", text}});
@@ -75,11 +78,13 @@ class Conversation {
 int run(const ChatOptions& options) {
   auto loaded = options.model.load();
   if (!loaded) return fail(loaded.status());
-  if (!(*loaded)->chat_template) return fail(Status::error("{} has no chat template; use `steadfast generate --raw`", options.model.model));
+  if (!(*loaded)->chat_template)
+    return fail(Status::error("{} has no chat template; use `steadfast generate --raw`", options.model.model));
   auto engine = Engine::create(std::move(*loaded), {});
   if (!engine) return fail(engine.status());
   const bool terminal = ::isatty(STDIN_FILENO) != 0;
-  if (terminal) fmt::print(stderr, "{}: /reset starts anew, /quit ends, Ctrl-C stops a reply.\n", (*engine)->card().name);
+  if (terminal)
+    fmt::print(stderr, "{}: /reset starts anew, /quit ends, Ctrl-C stops a reply.\n", (*engine)->card().name);
   catch_interrupts();
   Conversation conversation(**engine, options);
   for (std::string line;;) {

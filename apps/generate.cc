@@ -1,4 +1,5 @@
-// generate: one reply to a prompt, to ids or to messages, streamed to standard output; --json prints one object at the end.
+// generate: one reply to a prompt, to ids or to messages, streamed to standard output; --json prints one object at the
+// end.
 #include "engine/engine.h"
 #include "model/config.h"
 #include "prompt_options.h"
@@ -26,7 +27,8 @@ Result<std::vector<TokenId>> prompt_of(const GenerateOptions& options, const Loa
     input.messages = Json::parse(messages->dump());
   } else {
     if (options.raw || !loaded.chat_template) {
-      if (!loaded.tokenizer) return Status::error("the model has no tokenizer files; give the prompt as --ids FILE.json");
+      if (!loaded.tokenizer)
+        return Status::error("the model has no tokenizer files; give the prompt as --ids FILE.json");
       return loaded.tokenizer->encode(options.prompt);
     }
     input.messages.push_back({{"role", "user"}, {"content", options.prompt}});
@@ -35,7 +37,8 @@ Result<std::vector<TokenId>> prompt_of(const GenerateOptions& options, const Loa
 }
 
 int run(const GenerateOptions& options, bool has_prompt) {
-  const int given = static_cast<int>(has_prompt) + static_cast<int>(!options.ids.empty()) + static_cast<int>(!options.messages.empty());
+  const int given = static_cast<int>(has_prompt) + static_cast<int>(!options.ids.empty()) +
+                    static_cast<int>(!options.messages.empty());
   if (given != 1) return misuse("generate needs one of --prompt TEXT, --ids FILE.json and --messages FILE.json");
   if (has_prompt && options.prompt.empty()) return misuse("the prompt is empty; give at least one character");
   if (options.chunk < 0) return misuse("--chunk must be at least 1");
@@ -70,22 +73,34 @@ int run(const GenerateOptions& options, bool has_prompt) {
   bar.clear();
   if (!end) return fail(end.status());
   if (!options.json) {
-    if (has_text) fmt::print("\n");
-    else fmt::print("{}\n", nlohmann::json(ids).dump());
+    if (has_text)
+      fmt::print("\n");
+    else
+      fmt::print("{}\n", nlohmann::json(ids).dump());
     return 0;
   }
   nlohmann::ordered_json json;
-  if (has_text) json["text"] = text;
-  else json["text"] = nullptr;
+  if (has_text)
+    json["text"] = text;
+  else
+    json["text"] = nullptr;
   json["ids"] = ids;
   json["prompt_tokens"] = end->timings.prompt_tokens;
   json["finish_reason"] = to_string(end->reason);
   json["timings"] = to_json(end->timings);
   json["receipt"] = {{"model", (*engine)->card().digest},
-                     {"arithmetic", {{"target", "cpu"}, {"act", options.model.act}, {"kv_dtype", info((*engine)->loaded().kv_dtype).name}, {"version", 1}}},
+                     {"arithmetic",
+                      {{"target", "cpu"},
+                       {"act", options.model.act},
+                       {"kv_dtype", info((*engine)->loaded().kv_dtype).name},
+                       {"version", 1}}},
                      {"seed", used.seed},
-                     {"sampling", {{"temperature", used.temperature}, {"top_k", used.top_k}, {"top_p", used.top_p}, {"min_p", used.min_p},
-                                   {"repetition_penalty", used.repetition_penalty}}}};
+                     {"sampling",
+                      {{"temperature", used.temperature},
+                       {"top_k", used.top_k},
+                       {"top_p", used.top_p},
+                       {"min_p", used.min_p},
+                       {"repetition_penalty", used.repetition_penalty}}}};
   fmt::print("{}\n", json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
   return 0;
 }
@@ -96,7 +111,8 @@ void add_generate(CLI::App& app, int& exit_status) {
   auto options = std::make_shared<GenerateOptions>();
   auto* command = app.add_subcommand("generate", "One reply to a prompt");
   options->model.add_to(*command);
-  auto* prompt = command->add_option("--prompt", options->prompt, "Text of the user's message (or the whole prompt, with --raw)");
+  auto* prompt =
+      command->add_option("--prompt", options->prompt, "Text of the user's message (or the whole prompt, with --raw)");
   command->add_option("--ids", options->ids, "JSON array of token ids: the whole prompt");
   command->add_option("--messages", options->messages, "JSON array of chat messages");
   command->add_flag("--raw", options->raw, "No chat template: the prompt is what the model reads");

@@ -37,7 +37,8 @@ nlohmann::ordered_json describe(const LoadedModel& loaded, int context) {
   json["tied_head"] = config.tied;
   json["end_ids"] = config.eos;
   json["weights_bytes"] = loaded.model->weights().bytes();
-  for (const auto& [format, entry] : formats) json["formats"][format] = {{"modules", entry.first}, {"bytes", entry.second}};
+  for (const auto& [format, entry] : formats)
+    json["formats"][format] = {{"modules", entry.first}, {"bytes", entry.second}};
   json["kv_dtype"] = info(loaded.kv_dtype).name;
   json["kv_bytes_per_position"] = cache.bytes_per_position();
   json["context"] = context;
@@ -59,16 +60,20 @@ void print(const nlohmann::ordered_json& j) {
   line("digest", j["digest"].get<std::string>());
   line("layers", fmt::format("{}, hidden {}, MLP {}", number("layers"), number("hidden"), number("intermediate")));
   line("attention", fmt::format("{} heads over {} of {}", number("heads"), number("kv_heads"), number("head_dim")));
-  line("vocabulary", fmt::format("{}, head {}", number("vocab"), j["tied_head"].get<bool>() ? "tied to the embeddings" : "of its own"));
+  line("vocabulary", fmt::format("{}, head {}", number("vocab"),
+                                 j["tied_head"].get<bool>() ? "tied to the embeddings" : "of its own"));
   line("positions", fmt::format("{}", number("positions")));
   line("weights", mib(j["weights_bytes"].get<std::size_t>()));
   for (const auto& [format, entry] : j["formats"].items())
-    line("", fmt::format("{:>4} modules, {:>10}: {}", entry["modules"].get<int>(), mib(entry["bytes"].get<std::size_t>()), format));
-  line("cache", fmt::format("{}, {} bytes a position; a stream of {} positions: {}", j["kv_dtype"].get<std::string>(),
-                            number("kv_bytes_per_position"), number("context"), mib(j["stream_bytes"].get<std::size_t>())));
+    line("", fmt::format("{:>4} modules, {:>10}: {}", entry["modules"].get<int>(),
+                         mib(entry["bytes"].get<std::size_t>()), format));
+  line("cache",
+       fmt::format("{}, {} bytes a position; a stream of {} positions: {}", j["kv_dtype"].get<std::string>(),
+                   number("kv_bytes_per_position"), number("context"), mib(j["stream_bytes"].get<std::size_t>())));
   line("runs on", j["backend"].get<std::string>());
   line("gpu", j["gpu"].get<std::string>());
-  line("text", fmt::format("tokenizer: {}, chat template: {}", j["tokenizer"].get<bool>() ? "yes" : "no", j["chat_template"].get<bool>() ? "yes" : "no"));
+  line("text", fmt::format("tokenizer: {}, chat template: {}", j["tokenizer"].get<bool>() ? "yes" : "no",
+                           j["chat_template"].get<bool>() ? "yes" : "no"));
   for (const auto& note : j["notes"]) line("note", note.get<std::string>());
 }
 
@@ -76,10 +81,13 @@ int run(const InfoOptions& options) {
   auto loaded = options.model.load();
   if (!loaded) return fail(loaded.status());
   const int most = (*loaded)->model->config().max_positions;
-  if (options.context < 0 || options.context > most) return misuse(fmt::format("--context {}: use 1 to {}", options.context, most));
+  if (options.context < 0 || options.context > most)
+    return misuse(fmt::format("--context {}: use 1 to {}", options.context, most));
   const auto json = describe(**loaded, options.context > 0 ? options.context : most);
-  if (options.json) fmt::print("{}\n", json.dump());
-  else print(json);
+  if (options.json)
+    fmt::print("{}\n", json.dump());
+  else
+    print(json);
   return 0;
 }
 
@@ -89,7 +97,8 @@ void add_info(CLI::App& app, int& exit_status) {
   auto options = std::make_shared<InfoOptions>();
   auto* command = app.add_subcommand("info", "What a model is, and what runs on which kernel");
   options->model.add_to(*command);
-  command->add_option("--context", options->context, "Positions of a stream, for the memory plan (default: the model's)");
+  command->add_option("--context", options->context,
+                      "Positions of a stream, for the memory plan (default: the model's)");
   command->add_flag("--json", options->json, "Print one JSON object");
   command->callback([options, &exit_status] { exit_status = run(*options); });
 }

@@ -9,7 +9,9 @@
 namespace steadfast {
 
 void ModelOptions::add_to(CLI::App& command) {
-  command.add_option("MODEL", model, "Folder in Hugging Face or MLX form, .gguf file, or a name that `pull` has stored")->required();
+  command
+      .add_option("MODEL", model, "Folder in Hugging Face or MLX form, .gguf file, or a name that `pull` has stored")
+      ->required();
   command.add_option("--device", device, "cpu (a GPU backend is not built in)")->capture_default_str();
   command.add_option("--threads", threads, "Threads; 0: one for each core")->capture_default_str();
   command.add_option("--act", act, "Activations of quantised linears: int8, bf16 or f32")->capture_default_str();
@@ -47,7 +49,8 @@ Result<std::vector<TokenId>> read_ids(const std::string& path, int vocab_size) {
   for (const auto& value : *json) {
     if (!value.is_number_integer()) return Status::error("{}: entry {} is not a whole number", path, ids.size());
     const auto id = value.get<double>();
-    if (id < 0 || id >= vocab_size) return Status::error("{}: id {} is outside the vocabulary of {}", path, value.dump(), vocab_size);
+    if (id < 0 || id >= vocab_size)
+      return Status::error("{}: id {} is outside the vocabulary of {}", path, value.dump(), vocab_size);
     ids.push_back(value.get<TokenId>());
   }
   return ids;

@@ -22,10 +22,12 @@ Status SamplingOptions::apply(const LoadedModel& loaded, Request& request) const
   if (top_p) s.top_p = *top_p;
   if (min_p) s.min_p = *min_p;
   if (repetition_penalty) s.repetition_penalty = *repetition_penalty;
-  if (!(s.temperature >= 0 && s.temperature <= 100)) return Status::error("--temperature {}: use 0 to 100", s.temperature);
+  if (!(s.temperature >= 0 && s.temperature <= 100))
+    return Status::error("--temperature {}: use 0 to 100", s.temperature);
   if (!(s.top_p > 0 && s.top_p <= 1)) return Status::error("--top-p {}: use more than 0, at most 1", s.top_p);
   if (!(s.min_p >= 0 && s.min_p <= 1)) return Status::error("--min-p {}: use 0 to 1", s.min_p);
-  if (!(s.repetition_penalty > 0 && s.repetition_penalty <= 1000)) return Status::error("--repetition-penalty {}: use more than 0", s.repetition_penalty);
+  if (!(s.repetition_penalty > 0 && s.repetition_penalty <= 1000))
+    return Status::error("--repetition-penalty {}: use more than 0", s.repetition_penalty);
   if (max_tokens < 1) return Status::error("--max-tokens {}: use at least 1", max_tokens);
   request.max_tokens = max_tokens;
   s.seed = seed ? *seed : default_seed(request);

@@ -47,7 +47,8 @@ class NpyWriter {
 
 Result<std::vector<TokenId>> ids_of(const ScoreOptions& options, const LoadedModel& loaded) {
   if (!options.ids.empty()) return read_ids(options.ids, loaded.card.vocab_size);
-  if (!loaded.tokenizer) return Status::error("the model has no tokenizer files, so it cannot score text; give --ids FILE.json");
+  if (!loaded.tokenizer)
+    return Status::error("the model has no tokenizer files, so it cannot score text; give --ids FILE.json");
   std::ifstream file(options.text, std::ios::binary);
   if (!file) return Status::error("cannot read {}; is the path right?", options.text);
   std::stringstream content;
@@ -71,7 +72,8 @@ int run(const ScoreOptions& options) {
   auto status = score(**loaded, *ids, options.chunk, [&](int first, int rows, const float* logits) {
     for (int row = 0; row < rows; ++row) {
       const auto next = static_cast<std::size_t>(first + row + 1);
-      if (next < ids->size()) total += negative_log_likelihood({logits + static_cast<std::size_t>(row) * vocab, vocab}, (*ids)[next]);
+      if (next < ids->size())
+        total += negative_log_likelihood({logits + static_cast<std::size_t>(row) * vocab, vocab}, (*ids)[next]);
     }
     bar.show(first + rows, static_cast<int>(ids->size()));
     return options.out.empty() ? Status::ok() : writer.write(logits, static_cast<std::size_t>(rows) * vocab);
@@ -82,11 +84,13 @@ int run(const ScoreOptions& options) {
   const std::size_t scored = ids->size() - 1;
   const double mean = scored > 0 ? total / static_cast<double>(scored) : 0.0;
   if (options.json) {
-    nlohmann::ordered_json json = {{"tokens", ids->size()}, {"scored", scored}, {"mean_nll", mean}, {"perplexity", std::exp(mean)}};
+    nlohmann::ordered_json json = {
+        {"tokens", ids->size()}, {"scored", scored}, {"mean_nll", mean}, {"perplexity", std::exp(mean)}};
     if (!options.out.empty()) json["logits"] = options.out;
     fmt::print("{}\n", json.dump());
   } else {
-    fmt::print("{} tokens, mean negative log-likelihood {:.6f}, perplexity {:.4f}\n", ids->size(), mean, std::exp(mean));
+    fmt::print("{} tokens, mean negative log-likelihood {:.6f}, perplexity {:.4f}\n", ids->size(), mean,
+               std::exp(mean));
   }
   return 0;
 }

@@ -30,7 +30,8 @@ struct Matrix {
   std::ptrdiff_t stride = 0;
 
   Matrix() = default;
-  Matrix(float* base, int row_count, int row_width) : data(base), rows(row_count), width(row_width), stride(row_width) {}
+  Matrix(float* base, int row_count, int row_width)
+      : data(base), rows(row_count), width(row_width), stride(row_width) {}
   Matrix(float* base, int row_count, int row_width, std::ptrdiff_t row_stride)
       : data(base), rows(row_count), width(row_width), stride(row_stride) {}
   float* row(int r) const { return data + r * stride; }
@@ -66,7 +67,7 @@ struct LinearJob {
   Matrix out;
   const float* bias = nullptr;  // device memory, [weight->out()]
   const float* add = nullptr;   // same rows and stride as out; may be out's own data
-  bool fine = false;            // int8 activations in two digits (16 bits); for the head, where noise reaches the logits
+  bool fine = false;  // int8 activations in two digits (16 bits); for the head, where noise reaches the logits
 };
 
 // Rotary positions: cos and sin for each row of a round, [rows][dims / 2].
@@ -90,9 +91,12 @@ struct DeltaShape {
   int value_width() const { return value_heads * value_dim; }
   int conv_width() const { return 2 * key_width() + value_width(); }
   int padded_value_dim() const { return (value_dim + 15) / 16 * 16; }
-  std::size_t conv_floats() const { return static_cast<std::size_t>(taps - 1) * static_cast<std::size_t>(conv_width()); }
+  std::size_t conv_floats() const {
+    return static_cast<std::size_t>(taps - 1) * static_cast<std::size_t>(conv_width());
+  }
   std::size_t state_floats() const {
-    return static_cast<std::size_t>(value_heads) * static_cast<std::size_t>(key_dim) * static_cast<std::size_t>(padded_value_dim());
+    return static_cast<std::size_t>(value_heads) * static_cast<std::size_t>(key_dim) *
+           static_cast<std::size_t>(padded_value_dim());
   }
 };
 
@@ -134,11 +138,13 @@ class Backend {
                          std::span<const CacheView> views, const Matrix& out) = 0;
   virtual void silu_mul(const Matrix& gate, const Matrix& up, const Matrix& out) = 0;
   virtual void sigmoid_mul(const Matrix& x, const Matrix& gate, const Matrix& out) = 0;
-  virtual void delta_conv(const Matrix& x, const DeltaShape& shape, const DeltaWeights& weights, std::span<const Piece> pieces,
-                          std::span<const DeltaState> states, const Matrix& out) = 0;
-  virtual void delta_rule(const Matrix& mixed, const Matrix& a, const Matrix& b, const DeltaShape& shape, const DeltaWeights& weights,
+  virtual void delta_conv(const Matrix& x, const DeltaShape& shape, const DeltaWeights& weights,
                           std::span<const Piece> pieces, std::span<const DeltaState> states, const Matrix& out) = 0;
-  virtual void gated_norm(const Matrix& x, const Matrix& gate, int heads, int dim, const float* weight, float eps, const Matrix& out) = 0;
+  virtual void delta_rule(const Matrix& mixed, const Matrix& a, const Matrix& b, const DeltaShape& shape,
+                          const DeltaWeights& weights, std::span<const Piece> pieces,
+                          std::span<const DeltaState> states, const Matrix& out) = 0;
+  virtual void gated_norm(const Matrix& x, const Matrix& gate, int heads, int dim, const float* weight, float eps,
+                          const Matrix& out) = 0;
   virtual void gather(const Matrix& x, std::span<const int> rows, const Matrix& out) = 0;
 };
 

@@ -71,10 +71,18 @@ void exact_sincos(double angle, double& sine, double& cosine) {
   for (int k = 19; k >= 1; k -= 2) c = 1.0 - c * z / (k * (k + 1));
   s = s * r;
   switch (static_cast<std::int64_t>(n) & 3) {
-    case 0: sine = s, cosine = c; break;
-    case 1: sine = c, cosine = -s; break;
-    case 2: sine = -s, cosine = -c; break;
-    default: sine = -c, cosine = s; break;
+    case 0:
+      sine = s, cosine = c;
+      break;
+    case 1:
+      sine = c, cosine = -s;
+      break;
+    case 2:
+      sine = -s, cosine = -c;
+      break;
+    default:
+      sine = -c, cosine = s;
+      break;
   }
 }
 

@@ -1,6 +1,7 @@
 // CacheView answers one question: where do the key and value of position p lie? Nothing else knows the layout.
 // Whole: one page as long as the window. Paged: a page table. Kernels read both through the same struct.
-// Elements of a layer lie as [page][key-value head][blocks of 16 positions][...]: keys as [dim][16], values as [16][dim].
+// Elements of a layer lie as [page][key-value head][blocks of 16 positions][...]: keys as [dim][16], values as
+// [16][dim].
 #pragma once
 
 #include <cstddef>
@@ -11,7 +12,7 @@
 namespace steadfast {
 
 struct CacheView {
-  void* keys = nullptr;    // of one layer, on the backend's device
+  void* keys = nullptr;  // of one layer, on the backend's device
   void* values = nullptr;
   const std::int32_t* pages = nullptr;  // page of position p: pages[p >> page_shift]
   int page_shift = 30;

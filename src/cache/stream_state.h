@@ -1,37 +1,39 @@
-// What a stream holds on the device: its window of keys and values for every attention layer (whole layout), and the
-// recurrent state of every Gated DeltaNet layer. Roll-back of a hybrid: record() before rows that may be taken back,
-// Model::roll_back() after them, which replays the rows that stay from the recorded start.
+// What a stream holds on the device: keys and values of every attention layer, in a window of its own (whole) or on
+// pages of a pool (paged), and the recurrent state of every Gated DeltaNet layer. Roll-back of a hybrid: record()
+// before rows that may be taken back, Model::roll_back() after them, which replays the rows that stay from the recorded
+// start.
 #pragma once
 
 #include <memory>
 #include <vector>
 
-#include "backend/backend.h"
 #include "cache/cache_view.h"
+#include "cache/page_pool.h"
 
 namespace steadfast {
-
-struct CacheShape {
-  int layers = 0, kv_heads = 0, dim = 0;  // attention layers
-  DType dtype = DType::kBF16;
-  int delta_layers = 0;                   // recurrent layers
-  DeltaShape delta;
-
-  std::size_t bytes_per_position() const {
-    return std::size_t{2} * static_cast<std::size_t>(layers) * static_cast<std::size_t>(kv_heads) * static_cast<std::size_t>(dim) * info(dtype).block_bytes;
-  }
-  std::size_t state_bytes() const {
-    return static_cast<std::size_t>(delta_layers) * (delta_floats() * sizeof(float));
-  }
-  std::size_t delta_floats() const { return delta_layers > 0 ? delta.conv_floats() + delta.state_floats() : 0; }
-};
 
 class StreamState {
  public:
   // window: positions, rounded up to a multiple of 16. The memory is zeroed and, on the CPU, touched only as it fills.
   static Result<std::unique_ptr<StreamState>> create(Backend& backend, const CacheShape& shape, int window);
 
+  // The same on pages of the pool, which must outlive it; reserve() takes them as positions fill.
+  static Result<std::unique_ptr<StreamState>> create_paged(Backend& backend, PagePool& pool, int window);
+  StreamState() = default;
+  StreamState(const StreamState&) = delete;
+  StreamState& operator=(const StreamState&) = delete;
+  ~StreamState();
+
   int window() const { return window_; }
+  // Makes positions [0, positions) usable; false: the pool is short (what was taken is kept). Whole windows always can.
+  bool reserve(int positions);
+  // Starts on shared pages that hold the first pages * page_positions positions; before any reserve().
+  void adopt(std::span<const std::int32_t> pages);
+  std::span<const std::int32_t> pages() const { return table_; }
+  // Holds `page` as its index-th page instead of the one it has; both hold the same bits.
+  void exchange(std::size_t index, std::int32_t page);
+  // All recurrent states in one block, for keeping and resuming them.
+  void* state_data() const { return states_->data(); }
   const CacheShape& shape() const { return shape_; }
   // layer: index among the attention layers.
   CacheView view(int layer) const;
@@ -54,7 +56,8 @@ class StreamState {
   CacheShape shape_;
   int window_ = 0, record_rows_ = 0, recorded_ = 0;
   std::unique_ptr<DeviceMemory> keys_, values_, states_, start_, inputs_;
-  std::int32_t page_ = 0;  // the page table of a whole window: one page, number 0
+  PagePool* pool_ = nullptr;         // nullptr: whole
+  std::vector<std::int32_t> table_;  // a whole window is one page, number 0
 };
 
 }  // namespace steadfast

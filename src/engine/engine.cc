@@ -2,47 +2,26 @@
 #include "engine/engine.h"
 
 #include <algorithm>
-#include <chrono>
 
-#include "engine/reply_writer.h"
-#include "rows/draw.h"
+#include "engine/engine_stream.h"
 #include "schedule/plan.h"
 
 namespace steadfast {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-double seconds(Clock::time_point from, Clock::time_point to) { return std::chrono::duration<double>(to - from).count(); }
+double seconds(Clock::time_point from, Clock::time_point to) {
+  return std::chrono::duration<double>(to - from).count();
+}
 
 }  // namespace
 
-struct Engine::Stream {
-  Stream(ReplyHandle stream_handle, Request r, ReplyHandler h, const Tokenizer* tokenizer)
-      : handle(stream_handle), request(std::move(r)), handler(std::move(h)), tokens(request.prompt), writer(tokenizer, request.stop) {
-    history.prompt = request.prompt;
-  }
-
-  ReplyHandle handle;
-  Request request;
-  ReplyHandler handler;
-  std::vector<TokenId> tokens;   // prompt and reply
-  int done = 0;                  // positions whose keys and values are stored
-  int limit = 0;                 // tokens that the reply may have
-  History history;
-  ReplyWriter writer;
-  std::unique_ptr<StreamState> state;
-  bool ended = false;
-  Clock::time_point submitted = Clock::now(), started, first_token;
-
-  int pending() const { return static_cast<int>(tokens.size()) - done; }
-};
-
 Result<std::unique_ptr<Engine>> Engine::create(std::unique_ptr<LoadedModel> loaded, const EngineOptions& options) {
-  if (options.streams < 1 || options.streams > 4096) return Status::error("--parallel {}: give a number from 1 to 4096", options.streams);
+  if (options.streams < 1 || options.streams > 4096)
+    return Status::error("--parallel {}: give a number from 1 to 4096", options.streams);
   if (options.row_budget < 1) return Status::error("a round needs at least one row");
   if (options.context < 0 || options.context > loaded->model->config().max_positions)
-    return Status::error("--context {}: the model was made for at most {} positions", options.context, loaded->model->config().max_positions);
+    return Status::error("--context {}: the model was made for at most {} positions", options.context,
+                         loaded->model->config().max_positions);
   if (options.context > 0) loaded->card.window = options.context;
   std::unique_ptr<Engine> engine(new Engine(std::move(loaded), options));
   const int rows = std::max(options.row_budget, options.streams);
@@ -50,11 +29,15 @@ Result<std::unique_ptr<Engine>> Engine::create(std::unique_ptr<LoadedModel> load
   auto workspace = Workspace::create(*engine->loaded_->backend, engine->loaded_->model->config(), rows);
   if (!workspace) return workspace.status();
   engine->workspace_ = std::move(*workspace);
+  if (options.paged) {
+    if (auto status = engine->plan_pool(); !status) return status;
+  }
   engine->thread_ = std::thread([raw = engine.get()] { raw->loop(); });
   return engine;
 }
 
-Engine::Engine(std::unique_ptr<LoadedModel> loaded, const EngineOptions& options) : loaded_(std::move(loaded)), options_(options) {}
+Engine::Engine(std::unique_ptr<LoadedModel> loaded, const EngineOptions& options)
+    : loaded_(std::move(loaded)), options_(options) {}
 
 Engine::~Engine() {
   {
@@ -73,8 +56,13 @@ Result<ReplyHandle> Engine::submit(Request request, ReplyHandler handler) {
   if (request.max_tokens < 0) return Status::error("max_tokens {} is negative", request.max_tokens);
   const auto prompt = static_cast<std::int64_t>(request.prompt.size());
   if (prompt >= window)
-    return Status::error("the prompt has {} tokens; a stream holds {} positions here, prompt and reply together", prompt, window);
-  const int room = window - static_cast<int>(prompt);
+    return Status::error("the prompt has {} tokens; a stream holds {} positions here, prompt and reply together",
+                         prompt, window);
+  const int positions = pool_ ? std::min(window, pool_->pages() * pool_->page_positions()) : window;
+  if (prompt >= positions)
+    return Status::error("the prompt has {} tokens; the pool holds {} positions, prompt and reply together", prompt,
+                         positions);
+  const int room = positions - static_cast<int>(prompt);
   const std::lock_guard lock(mutex_);
   auto stream = std::make_unique<Stream>(next_handle_++, std::move(request), std::move(handler), tokenizer());
   stream->limit = stream->request.max_tokens > 0 ? std::min(stream->request.max_tokens, room) : room;
@@ -106,8 +94,7 @@ void Engine::end(Stream& stream, FinishReason reason, std::string error) {
   last.stop = stream.writer.matched().value_or("");
   last.timings.prompt_tokens = static_cast<int>(stream.request.prompt.size());
   last.timings.reply_tokens = static_cast<int>(stream.history.reply.size());
-  const bool began = stream.state != nullptr;
-  last.timings.queue_seconds = seconds(stream.submitted, began ? stream.started : now);
+  last.timings.queue_seconds = seconds(stream.submitted, stream.began ? stream.started : now);
   if (last.timings.reply_tokens > 0) {
     last.timings.prompt_seconds = seconds(stream.started, stream.first_token);
     last.timings.reply_seconds = seconds(stream.first_token, now);
@@ -126,28 +113,24 @@ bool Engine::admit(std::unique_lock<std::mutex>& lock) {
   for (auto& stream : running_)
     if (stop_ || cancelled_.count(stream->handle) != 0) stopped.push_back(stream.get());
   cancelled_.clear();
-  std::vector<std::unique_ptr<Stream>> fresh;
-  while (!waiting_.empty() && running_.size() - stopped.size() + fresh.size() < static_cast<std::size_t>(options_.streams)) {
-    fresh.push_back(std::move(waiting_.front()));
-    waiting_.pop_front();
-  }
-  counters_.streams_waiting = static_cast<int>(waiting_.size());
   lock.unlock();  // handlers and allocation run without the lock
   for (auto& stream : gone) end(*stream, FinishReason::kCancelled, "");
   for (Stream* stream : stopped) end(*stream, FinishReason::kCancelled, "");
   drop_ended();
-  for (auto& stream : fresh) {
-    auto state = StreamState::create(*loaded_->backend, loaded_->model->cache_shape(loaded_->kv_dtype),
-                                     static_cast<int>(stream->request.prompt.size()) + stream->limit);
-    stream->started = Clock::now();
-    if (!state) {
-      end(*stream, FinishReason::kError, state.message());
-      continue;
-    }
-    stream->state = std::move(*state);
-    running_.push_back(std::move(stream));
-  }
   lock.lock();
+  while (!waiting_.empty() && !stop_ && running_.size() < static_cast<std::size_t>(options_.streams) &&
+         fits_now(*waiting_.front())) {
+    auto stream = std::move(waiting_.front());
+    waiting_.pop_front();
+    lock.unlock();
+    const auto status = start_stream(*stream);
+    if (status)
+      running_.push_back(std::move(stream));
+    else
+      end(*stream, FinishReason::kError, status.message());
+    lock.lock();
+  }
+  counters_.streams_waiting = static_cast<int>(waiting_.size());
   counters_.streams_running = static_cast<int>(running_.size());
   return !running_.empty();
 }
@@ -177,35 +160,51 @@ void Engine::loop() {
 
 void Engine::run_round() {
   std::vector<PlanInput> inputs;
-  for (const auto& stream : running_) inputs.push_back({stream->pending()});
-  Round round;
-  std::vector<Stream*> members, drawing;
-  for (const PlanEntry& entry : plan_round(inputs, options_.row_budget, options_.piece)) {
-    Stream& stream = *running_[static_cast<std::size_t>(entry.stream)];
-    round.add(*stream.state, stream.done, stream.tokens.data() + stream.done, entry.rows);
-    stream.done += entry.rows;
-    members.push_back(&stream);
-    if (stream.pending() > 0) continue;
-    round.logit_rows.push_back(round.rows() - 1);
-    drawing.push_back(&stream);
+  std::vector<Stream*> order;  // running_ may shrink while pages are found
+  for (const auto& stream : running_) {
+    inputs.push_back({stream->pending()});
+    order.push_back(stream.get());
   }
+  Round round;
+  std::vector<std::pair<Stream*, int>> members;  // and where each stood before
+  for (const PlanEntry& entry : plan_round(inputs, options_.row_budget, options_.piece)) {
+    Stream& stream = *order[static_cast<std::size_t>(entry.stream)];
+    if (stream.state == nullptr) continue;  // set aside for an older stream
+    const int rows = rows_allowed(stream, entry.rows);
+    if (!reserve(stream, rows)) continue;
+    members.emplace_back(&stream, rows);
+  }
+  std::erase_if(members, [](const auto& member) { return member.first->state == nullptr; });
+  std::vector<Stream*> drawing;
+  for (auto& [stream, rows] : members) {
+    round.add(*stream->state, stream->done, stream->tokens.data() + stream->done, rows);
+    stream->done += rows;
+    if (stream->pending() > 0) continue;
+    round.logit_rows.push_back(round.rows() - 1);
+    drawing.push_back(stream);
+  }
+  return_set_aside();
+  if (members.empty()) return;
   const auto status = loaded_->model->forward(round, *workspace_);
   if (!status) {  // only the streams of this round fail
-    for (Stream* stream : members) end(*stream, FinishReason::kError, status.message());
+    for (auto& [stream, rows] : members) end(*stream, FinishReason::kError, status.message());
     return;
   }
-  if (progress_ && members.size() == 1 && members[0]->history.reply.empty())
-    progress_(members[0]->done, static_cast<int>(members[0]->tokens.size()));
+  for (auto& [stream, rows] : members) keep_pages(*stream, stream->done - rows);
+  if (progress_ && members.size() == 1 && members[0].first->history.reply.empty())
+    progress_(members[0].first->done, static_cast<int>(members[0].first->tokens.size()));
   const auto vocab = static_cast<std::size_t>(loaded_->card.vocab_size);
   logits_.resize(std::max(logits_.size(), drawing.size() * vocab));
   if (!drawing.empty())
-    loaded_->model->head(*workspace_, 0, Matrix(logits_.data(), static_cast<int>(drawing.size()), static_cast<int>(vocab)));
+    loaded_->model->head(*workspace_, 0,
+                         Matrix(logits_.data(), static_cast<int>(drawing.size()), static_cast<int>(vocab)));
   for (std::size_t i = 0; i < drawing.size(); ++i) commit(*drawing[i], std::span(logits_).subspan(i * vocab, vocab));
 }
 
 void Engine::commit(Stream& stream, std::span<float> logits) {
   const Request& request = stream.request;
-  if (loaded_->tokenizer) logits = logits.first(std::min(logits.size(), loaded_->tokenizer->vocab_size()));  // behind it: padding
+  if (loaded_->tokenizer)
+    logits = logits.first(std::min(logits.size(), loaded_->tokenizer->vocab_size()));  // behind it: padding
   std::vector<TokenLogprob> logprobs;
   if (request.top_logprobs >= 0) copy_.assign(logits.begin(), logits.end());
   apply_penalties(logits, request.sampling, stream.history);
@@ -215,15 +214,19 @@ void Engine::commit(Stream& stream, std::span<float> logits) {
   if (stream.history.reply.empty()) stream.first_token = Clock::now();
   stream.tokens.push_back(id);
   stream.history.reply.push_back(id);
-  const auto holds = [id](const std::vector<TokenId>& ids) { return std::find(ids.begin(), ids.end(), id) != ids.end(); };
+  const auto holds = [id](const std::vector<TokenId>& ids) {
+    return std::find(ids.begin(), ids.end(), id) != ids.end();
+  };
   const bool stop_id = holds(request.stop_ids) || (!request.ignore_eos && holds(loaded_->card.eos_ids));
   std::string text = stop_id ? "" : stream.writer.push(id);
   const bool length = static_cast<int>(stream.history.reply.size()) >= stream.limit;
   const bool matched = stream.writer.matched().has_value();
   if ((stop_id || length) && !matched) text += stream.writer.finish();
   deliver(stream, id, std::move(text), std::move(logprobs));
-  if (stop_id || stream.writer.matched()) end(stream, FinishReason::kStop, "");
-  else if (length) end(stream, FinishReason::kLength, "");
+  if (stop_id || stream.writer.matched())
+    end(stream, FinishReason::kStop, "");
+  else if (length)
+    end(stream, FinishReason::kLength, "");
 }
 
 void Engine::deliver(Stream& stream, TokenId id, std::string text, std::vector<TokenLogprob> logprobs) {

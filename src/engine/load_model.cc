@@ -36,7 +36,8 @@ Status read_defaults(const fs::path& folder, LoadedModel& loaded) {
   return fields.status();
 }
 
-Status load_weights(const TensorSource& source, const Naming& naming, ModelConfig config, const LoadOptions& options, LoadedModel& loaded) {
+Status load_weights(const TensorSource& source, const Naming& naming, ModelConfig config, const LoadOptions& options,
+                    LoadedModel& loaded) {
   auto weights = ModelWeights::load(config, source, naming, *loaded.backend, options.progress);
   if (!weights) return weights.status();
   loaded.card.digest = weights->digest();
@@ -62,8 +63,10 @@ Status load_folder(const fs::path& folder, const LoadOptions& options, LoadedMod
     if (!tokenizer) return tokenizer.status();
     loaded.tokenizer = std::move(*tokenizer);
     auto chat = ChatTemplate::from_folder(folder);
-    if (chat) loaded.chat_template = std::move(*chat);
-    else loaded.notes.push_back("no chat template: " + chat.message());
+    if (chat)
+      loaded.chat_template = std::move(*chat);
+    else
+      loaded.notes.push_back("no chat template: " + chat.message());
   } else {
     loaded.notes.push_back("no tokenizer files: the model can be scored and can generate from ids");
   }
@@ -84,17 +87,22 @@ Status load_gguf(const fs::path& path, const LoadOptions& options, LoadedModel& 
   if (!file) return file.status();
   auto config = config_from_gguf(**file);
   if (!config) return config.status();
-  if (auto status = load_weights(**file, Naming::gguf(!config->recurrent.empty()), std::move(*config), options, loaded); !status) return status;
+  if (auto status = load_weights(**file, Naming::gguf(!config->recurrent.empty()), std::move(*config), options, loaded);
+      !status)
+    return status;
   if ((*file)->value("tokenizer.ggml.model") != nullptr) {
     auto tokenizer = Tokenizer::from_gguf(**file);
     if (!tokenizer) return tokenizer.status();
     loaded.tokenizer = std::move(*tokenizer);
     const GgufValue* source = (*file)->value("tokenizer.chat_template");
     if (source != nullptr && source->as_string()) {
-      auto chat = ChatTemplate::parse(*source->as_string(), special_text(**file, *loaded.tokenizer, "tokenizer.ggml.bos_token_id"),
+      auto chat = ChatTemplate::parse(*source->as_string(),
+                                      special_text(**file, *loaded.tokenizer, "tokenizer.ggml.bos_token_id"),
                                       special_text(**file, *loaded.tokenizer, "tokenizer.ggml.eos_token_id"));
-      if (chat) loaded.chat_template = std::move(*chat);
-      else loaded.notes.push_back("no chat template: " + chat.message());
+      if (chat)
+        loaded.chat_template = std::move(*chat);
+      else
+        loaded.notes.push_back("no chat template: " + chat.message());
     }
   }
   if (auto status = read_defaults(path.parent_path(), loaded); !status) return status;
@@ -118,7 +126,8 @@ Result<DType> parse_kv_dtype(const std::string& name) {
 }
 
 Result<std::unique_ptr<LoadedModel>> load_model(const fs::path& path, const LoadOptions& options) {
-  if (options.device != "cpu") return Status::error("--device {}: this build runs on the CPU; use --device cpu", options.device);
+  if (options.device != "cpu")
+    return Status::error("--device {}: this build runs on the CPU; use --device cpu", options.device);
   std::error_code code;
   if (!fs::exists(path, code)) return Status::error("{} does not exist; is the path right?", path.string());
   auto loaded = std::make_unique<LoadedModel>();

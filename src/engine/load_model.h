@@ -14,27 +14,27 @@ namespace steadfast {
 
 struct LoadOptions {
   std::string device = "cpu";
-  int threads = 0;                        // 0: all cores
+  int threads = 0;  // 0: all cores
   Act act = Act::kInt8;
-  std::optional<DType> kv_dtype;          // default: F32 under Act::kF32, else BF16
-  std::string isa;                        // tests of the row law; "": the widest
+  std::optional<DType> kv_dtype;                      // default: F32 under Act::kF32, else BF16
+  std::string isa;                                    // tests of the row law; "": the widest
   std::function<void(int done, int total)> progress;  // layers packed
 };
 
 struct LoadedModel {
-  std::unique_ptr<Backend> backend;       // declared first: freed last
+  std::unique_ptr<Backend> backend;  // declared first: freed last
   std::unique_ptr<Model> model;
   std::optional<Tokenizer> tokenizer;
   std::optional<ChatTemplate> chat_template;
   ModelCard card;
   DType kv_dtype = DType::kBF16;
   bool has_generation_config = false;
-  std::vector<std::string> notes;         // for `info`: what was skipped and why
+  std::vector<std::string> notes;  // for `info`: what was skipped and why
 };
 
 Result<std::unique_ptr<LoadedModel>> load_model(const std::filesystem::path& path, const LoadOptions& options);
 
-Result<Act> parse_act(const std::string& name);          // "int8", "bf16", "f32"
-Result<DType> parse_kv_dtype(const std::string& name);   // "bf16", "f32"
+Result<Act> parse_act(const std::string& name);         // "int8", "bf16", "f32"
+Result<DType> parse_kv_dtype(const std::string& name);  // "bf16", "f32"
 
 }  // namespace steadfast

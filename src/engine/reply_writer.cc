@@ -1,5 +1,5 @@
-// The stop string that is complete first wins (of those complete at one byte, the longest), wherever the tokens' borders
-// lie; a suffix that may still become one is held back.
+// The stop string that is complete first wins (of those complete at one byte, the longest), wherever the tokens'
+// borders lie; a suffix that may still become one is held back.
 #include "engine/reply_writer.h"
 
 #include <algorithm>
@@ -46,7 +46,8 @@ std::string ReplyWriter::settle(bool last) {
         if (held_.compare(held_.size() - length, length, stop, 0, length) == 0) keep = length;
     }
     // A character cut by the hold stays whole: move back to its first byte.
-    while (keep < held_.size() && keep > 0 && (static_cast<unsigned char>(held_[held_.size() - keep]) & 0xC0u) == 0x80u) ++keep;
+    while (keep < held_.size() && keep > 0 && (static_cast<unsigned char>(held_[held_.size() - keep]) & 0xC0u) == 0x80u)
+      ++keep;
   }
   std::string text = held_.substr(0, held_.size() - keep);
   held_.erase(0, held_.size() - keep);

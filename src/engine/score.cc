@@ -18,9 +18,11 @@ Status score(const LoadedModel& loaded, std::span<const TokenId> ids, int chunk,
   const int count = static_cast<int>(ids.size());
   if (count == 0) return Status::error("there is nothing to score: the list of ids is empty");
   if (count > model.config().max_positions)
-    return Status::error("{} tokens are more than the {} positions that the model was made for", count, model.config().max_positions);
+    return Status::error("{} tokens are more than the {} positions that the model was made for", count,
+                         model.config().max_positions);
   for (const TokenId id : ids)
-    if (id < 0 || id >= model.config().vocab) return Status::error("id {} is outside the vocabulary of {}", id, model.config().vocab);
+    if (id < 0 || id >= model.config().vocab)
+      return Status::error("id {} is outside the vocabulary of {}", id, model.config().vocab);
   const int rows = std::min(chunk, count);
   auto workspace = Workspace::create(model.backend(), model.config(), rows);
   if (!workspace) return workspace.status();

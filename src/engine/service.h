@@ -23,6 +23,8 @@ struct ModelCard {
 
 struct ServiceCounters {
   std::uint64_t requests = 0, prompt_tokens = 0, reply_tokens = 0;
+  std::uint64_t prompt_tokens_reused = 0;  // found in kept prefixes
+  std::uint64_t streams_set_aside = 0;     // for want of pages; computed again later
   int streams_running = 0, streams_waiting = 0;
 };
 

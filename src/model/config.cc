@@ -16,7 +16,8 @@ constexpr int kMaxSide = 1 << 20, kMaxPositions = 1 << 24, kMaxDepth = 64;
 
 void read_ids(const nlohmann::json& value, Fields& fields, const char* key, std::vector<TokenId>& out) {
   const auto add = [&](const nlohmann::json& id) {
-    if (!id.is_number_integer() || id.get<double>() < 0 || id.get<double>() > (1 << 30)) return fields.note(fmt::format("\"{}\" must hold token ids", key));
+    if (!id.is_number_integer() || id.get<double>() < 0 || id.get<double>() > (1 << 30))
+      return fields.note(fmt::format("\"{}\" must hold token ids", key));
     out.push_back(id.get<TokenId>());
   };
   if (value.is_array()) {
@@ -68,7 +69,8 @@ Result<ModelConfig> config_from_json(const nlohmann::json& outer) {
   Fields fields(json, "config.json");
   const Family* family = find_family(fields.text("model_type", ""));
   if (family == nullptr)
-    return Status::error("config.json: model_type \"{}\" is not supported; {} are", fields.text("model_type", "(missing)"), family_names());
+    return Status::error("config.json: model_type \"{}\" is not supported; {} are",
+                         fields.text("model_type", "(missing)"), family_names());
 
   ModelConfig config;
   config.family = family->name;
@@ -82,7 +84,8 @@ Result<ModelConfig> config_from_json(const nlohmann::json& outer) {
   config.max_positions = fields.integer("max_position_embeddings", 1, kMaxPositions, 2048);
   config.norm_eps = static_cast<float>(fields.number("rms_norm_eps", 0, 1, 1e-6));
   config.tied = fields.boolean("tie_word_embeddings", false);
-  if (nested && outer.contains("tie_word_embeddings") && outer["tie_word_embeddings"].is_boolean() && !fields.has("tie_word_embeddings"))
+  if (nested && outer.contains("tie_word_embeddings") && outer["tie_word_embeddings"].is_boolean() &&
+      !fields.has("tie_word_embeddings"))
     config.tied = outer["tie_word_embeddings"].get<bool>();
   const std::string activation = fields.text("hidden_act", "silu");
   if (activation != "silu") fields.note(fmt::format("hidden_act \"{}\" is not supported; silu is", activation));
@@ -94,8 +97,10 @@ Result<ModelConfig> config_from_json(const nlohmann::json& outer) {
   const nlohmann::json& rope = rope_fields(json);
   Fields rope_reader(rope, "config.json: rope");
   const double theta = rope_reader.number("rope_theta", 1, 1e12, fields.number("rope_theta", 1, 1e12, 10000));
-  double partial = rope_reader.number("partial_rotary_factor", 0.01, 1, fields.number("partial_rotary_factor", 0.01, 1, 1));
-  if (family == &kQwen35 && !rope_reader.has("partial_rotary_factor") && !fields.has("partial_rotary_factor")) partial = 0.25;
+  double partial =
+      rope_reader.number("partial_rotary_factor", 0.01, 1, fields.number("partial_rotary_factor", 0.01, 1, 1));
+  if (family == &kQwen35 && !rope_reader.has("partial_rotary_factor") && !fields.has("partial_rotary_factor"))
+    partial = 0.25;
   family->read(fields, config);
   if (!fields.status()) return fields.status();
   if (!rope_reader.status()) return rope_reader.status();
@@ -111,7 +116,8 @@ Result<ModelConfig> config_from_folder(const std::filesystem::path& folder) {
   const auto path = folder / "config.json";
   std::error_code code;
   if (!std::filesystem::exists(path, code))
-    return Status::error("{} has no config.json; a model is a folder in Hugging Face form, or one .gguf file", folder.string());
+    return Status::error("{} has no config.json; a model is a folder in Hugging Face form, or one .gguf file",
+                         folder.string());
   auto json = read_json_file(path);
   if (!json) return json.status();
   auto config = config_from_json(*json);

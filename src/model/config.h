@@ -1,5 +1,6 @@
-// ModelConfig: a model's shape in one form for all families, read from config.json or GGUF metadata (model-spec 1, 2, 4.5).
-// Everything in it is checked: a config that passes describes a model that forward() can run, given its tensors.
+// ModelConfig: a model's shape in one form for all families, read from config.json or GGUF metadata (model-spec 1,
+// 2, 4.5). Everything in it is checked: a config that passes describes a model that forward() can run, given its
+// tensors.
 #pragma once
 
 #include <algorithm>
@@ -16,10 +17,10 @@ namespace steadfast {
 class GgufFile;
 
 struct RopeConfig {
-  int dims = 0;                      // rotated dims of a head, even
-  std::vector<float> inverse;        // [dims / 2]: angle of position p is p * inverse[i], scaling included
-  float position_factor = 1;         // linear scaling: positions are multiplied by it
-  float magnitude = 1;               // yarn: cos and sin are multiplied by it
+  int dims = 0;                // rotated dims of a head, even
+  std::vector<float> inverse;  // [dims / 2]: angle of position p is p * inverse[i], scaling included
+  float position_factor = 1;   // linear scaling: positions are multiplied by it
+  float magnitude = 1;         // yarn: cos and sin are multiplied by it
 };
 
 // Gated DeltaNet layers of a hybrid.
@@ -28,20 +29,20 @@ struct LinearAttentionConfig {
 };
 
 struct ModelConfig {
-  std::string family;                // "llama", "qwen2", "qwen3", "qwen3_5"
+  std::string family;  // "llama", "qwen2", "qwen3", "qwen3_5"
   int vocab = 0, hidden = 0, intermediate = 0, layers = 0;
   int heads = 0, kv_heads = 0, head_dim = 0;
-  int max_positions = 0;             // that the model was made for
+  int max_positions = 0;  // that the model was made for
   float norm_eps = 1e-6f;
-  bool tied = false;                 // the head is the embedding table
+  bool tied = false;  // the head is the embedding table
   bool qkv_bias = false, output_bias = false, mlp_bias = false, qk_norm = false;
-  bool output_gate = false;          // attention's result is multiplied by sigmoid(gate), from a q_proj of double width
+  bool output_gate = false;  // attention's result is multiplied by sigmoid(gate), from a q_proj of double width
   RopeConfig rope;
-  std::vector<bool> recurrent;       // of each layer: Gated DeltaNet instead of attention; empty: all attention
+  std::vector<bool> recurrent;  // of each layer: Gated DeltaNet instead of attention; empty: all attention
   LinearAttentionConfig linear;
   TokenId bos = -1;
   std::vector<TokenId> eos;
-  nlohmann::json quantization;       // MLX's object, or null
+  nlohmann::json quantization;  // MLX's object, or null
 
   bool is_recurrent(int layer) const { return !recurrent.empty() && recurrent[static_cast<std::size_t>(layer)]; }
   int recurrent_layers() const { return static_cast<int>(std::count(recurrent.begin(), recurrent.end(), true)); }

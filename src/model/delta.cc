@@ -1,6 +1,6 @@
 // The Gated DeltaNet layer of a hybrid, and the roll-back of its states (model-spec 1.6, 1.7).
-#include "model/model.h"
 #include "ops/delta.h"
+#include "model/model.h"
 #include "ops/linear.h"
 #include "ops/norm.h"
 
@@ -29,7 +29,9 @@ void Model::delta_layer(const Round& round, int layer, int index, Workspace& w) 
   for (const Piece& piece : round.pieces) {
     states.push_back(piece.stream->delta(index));
     if (!piece.stream->recording()) continue;
-    const auto of_piece = [&](const Matrix& m) { return Matrix(m.row(piece.first_row), piece.rows, m.width, m.stride); };
+    const auto of_piece = [&](const Matrix& m) {
+      return Matrix(m.row(piece.first_row), piece.rows, m.width, m.stride);
+    };
     const int width = piece.stream->record_width();
     const Matrix record(piece.stream->recorded_inputs(index, piece.stream->recorded(), piece.rows), piece.rows, width);
     backend_->copy_rows(of_piece(in), record.columns(0, in.width));
@@ -43,7 +45,8 @@ void Model::delta_layer(const Round& round, int layer, int index, Workspace& w) 
 }
 
 Status Model::roll_back(StreamState& stream, int kept, Workspace& w) const {
-  CHECK(stream.recording() && kept >= 0 && kept <= stream.recorded(), "roll_back: {} of {} recorded rows", kept, stream.recorded());
+  CHECK(stream.recording() && kept >= 0 && kept <= stream.recorded(), "roll_back: {} of {} recorded rows", kept,
+        stream.recorded());
   if (kept < stream.recorded()) {
     if (auto status = stream.restore(*backend_); !status) return status;
     const DeltaShape shape = delta_shape();
@@ -57,7 +60,8 @@ Status Model::roll_back(StreamState& stream, int kept, Workspace& w) const {
       const Matrix b = record.columns(shape.conv_width() + shape.value_heads, shape.value_heads);
       const Piece piece{&stream, 0, kept, 0};
       const DeltaState state = stream.delta(index++);
-      ops::delta_conv(*backend_, record.columns(0, shape.conv_width()), shape, weights, {&piece, 1}, {&state, 1}, mixed);
+      ops::delta_conv(*backend_, record.columns(0, shape.conv_width()), shape, weights, {&piece, 1}, {&state, 1},
+                      mixed);
       ops::delta_rule(*backend_, mixed, a, b, shape, weights, {&piece, 1}, {&state, 1}, out);
     }
   }

@@ -1,6 +1,6 @@
-// The one forward: x = embed; for each layer x += mixer(norm x), x += mlp(norm x); norm; head (model-spec 1.4, 2.2). The
-// mixer is attention, or in a hybrid's recurrent layers Gated DeltaNet (model/delta.cc).
-// A prompt is many rows of one stream, a reply one row: nothing here asks which.
+// The one forward: x = embed; for each layer x += mixer(norm x), x += mlp(norm x); norm; head (model-spec 1.4, 2.2).
+// The mixer is attention, or in a hybrid's recurrent layers Gated DeltaNet (model/delta.cc). A prompt is many rows of
+// one stream, a reply one row: nothing here asks which.
 #include "model/model.h"
 #include "model/rope.h"
 #include "ops/attention.h"
@@ -16,16 +16,28 @@ Result<std::unique_ptr<Workspace>> Workspace::create(Backend& backend, const Mod
   w->max_rows_ = max_rows;
   const int half = config.rope.dims / 2, value = config.linear.value_heads * config.linear.value_dim;
   const int conv = 2 * config.linear.key_heads * config.linear.key_dim + value;
-  const std::pair<float**, int> parts[] = {
-      {&w->x_, config.hidden},       {&w->normed_, config.hidden},      {&w->query_, config.query_width()},
-      {&w->key_, config.kv_width()}, {&w->value_, config.kv_width()},   {&w->mixed_, config.query_width()},
-      {&w->gate_, config.intermediate}, {&w->up_, config.intermediate}, {&w->cosine_, half}, {&w->sine_, half},
-      {&w->query_gate_, config.output_gate ? config.query_width() : 0},
-      {&w->delta_in_, conv}, {&w->delta_mixed_, conv}, {&w->delta_z_, value}, {&w->delta_out_, value},
-      {&w->delta_a_, config.linear.value_heads}, {&w->delta_b_, config.linear.value_heads}};
+  const std::pair<float**, int> parts[] = {{&w->x_, config.hidden},
+                                           {&w->normed_, config.hidden},
+                                           {&w->query_, config.query_width()},
+                                           {&w->key_, config.kv_width()},
+                                           {&w->value_, config.kv_width()},
+                                           {&w->mixed_, config.query_width()},
+                                           {&w->gate_, config.intermediate},
+                                           {&w->up_, config.intermediate},
+                                           {&w->cosine_, half},
+                                           {&w->sine_, half},
+                                           {&w->query_gate_, config.output_gate ? config.query_width() : 0},
+                                           {&w->delta_in_, conv},
+                                           {&w->delta_mixed_, conv},
+                                           {&w->delta_z_, value},
+                                           {&w->delta_out_, value},
+                                           {&w->delta_a_, config.linear.value_heads},
+                                           {&w->delta_b_, config.linear.value_heads}};
   constexpr std::size_t kAlign = 16;
   std::size_t floats = 0;
-  const auto extent = [&](int width) { return (static_cast<std::size_t>(width) * static_cast<std::size_t>(max_rows) + kAlign - 1) / kAlign * kAlign; };
+  const auto extent = [&](int width) {
+    return (static_cast<std::size_t>(width) * static_cast<std::size_t>(max_rows) + kAlign - 1) / kAlign * kAlign;
+  };
   for (const auto& [pointer, width] : parts) floats += extent(width);
   auto memory = backend.allocate(floats * sizeof(float));
   if (!memory) return memory.status();
@@ -68,10 +80,13 @@ void Model::attention_layer(const Round& round, int layer, int index, Workspace&
   std::vector<CacheView> views;
   for (const Piece& piece : round.pieces) {
     views.push_back(piece.stream->view(index));
-    const auto of_piece = [&](const Matrix& m) { return Matrix(m.row(piece.first_row), piece.rows, m.width, m.stride); };
+    const auto of_piece = [&](const Matrix& m) {
+      return Matrix(m.row(piece.first_row), piece.rows, m.width, m.stride);
+    };
     ops::store_kv(*backend_, of_piece(key), of_piece(value), views.back(), piece.first_position);
   }
-  const AttentionShape shape{config_.heads, config_.kv_heads, config_.head_dim, 1.0f / std::sqrt(static_cast<float>(config_.head_dim))};
+  const AttentionShape shape{config_.heads, config_.kv_heads, config_.head_dim,
+                             1.0f / std::sqrt(static_cast<float>(config_.head_dim))};
   ops::attention(*backend_, query, shape, round.pieces, views, mixed);
   if (config_.output_gate) ops::sigmoid_mul(*backend_, mixed, gate, mixed);
   ops::linear(*backend_, mixed, {weights.output.weight.get(), x, weights.output.bias, x.data});
@@ -100,8 +115,10 @@ Status Model::forward(const Round& round, Workspace& w) const {
   if (auto status = backend_->upload(w.sine_, w.sine_host_.data(), table_bytes); !status) return status;
   int attention_index = 0, delta_index = 0;
   for (int layer = 0; layer < config_.layers; ++layer) {
-    if (config_.is_recurrent(layer)) delta_layer(round, layer, delta_index++, w);
-    else attention_layer(round, layer, attention_index++, w);
+    if (config_.is_recurrent(layer))
+      delta_layer(round, layer, delta_index++, w);
+    else
+      attention_layer(round, layer, attention_index++, w);
     mlp(layer, rows, w);
   }
   for (const Piece& piece : round.pieces)

@@ -23,7 +23,7 @@ class Workspace {
   std::unique_ptr<DeviceMemory> memory_;
   float *x_ = nullptr, *normed_ = nullptr, *query_ = nullptr, *key_ = nullptr, *value_ = nullptr, *mixed_ = nullptr;
   float *gate_ = nullptr, *up_ = nullptr, *cosine_ = nullptr, *sine_ = nullptr;
-  float *query_gate_ = nullptr;                                                             // models with output_gate
+  float* query_gate_ = nullptr;  // models with output_gate
   float *delta_in_ = nullptr, *delta_mixed_ = nullptr, *delta_z_ = nullptr, *delta_out_ = nullptr;  // hybrids
   float *delta_a_ = nullptr, *delta_b_ = nullptr;
   std::vector<float> cosine_host_, sine_host_;

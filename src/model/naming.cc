@@ -57,7 +57,8 @@ Result<Naming> Naming::hugging_face(const TensorSource& source) {
     const char* head = source.find("language_model.lm_head.weight") != nullptr ? "language_model.lm_head" : "lm_head";
     return Naming(false, false, prefix, head);
   }
-  return Status::error("the folder's weights hold no embed_tokens.weight under a known prefix; is it a language model?");
+  return Status::error(
+      "the folder's weights hold no embed_tokens.weight under a known prefix; is it a language model?");
 }
 
 std::string Naming::module(const std::string& canonical) const {

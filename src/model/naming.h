@@ -21,7 +21,8 @@ class Naming {
   std::string module(const std::string& canonical) const;
 
  private:
-  Naming(bool is_gguf, bool hybrid, std::string body, std::string head) : gguf_(is_gguf), hybrid_(hybrid), body_(std::move(body)), head_(std::move(head)) {}
+  Naming(bool is_gguf, bool hybrid, std::string body, std::string head)
+      : gguf_(is_gguf), hybrid_(hybrid), body_(std::move(body)), head_(std::move(head)) {}
   bool gguf_, hybrid_;
   std::string body_, head_;
 };

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "model/fields.h"
 #include "base/exact_math.h"
+#include "model/fields.h"
 
 namespace steadfast {
 namespace {
@@ -38,11 +38,14 @@ void scale_yarn(Fields& fields, double theta, int max_positions, RopeConfig& rop
   if (fields.has("attention_factor")) {
     rope.magnitude = static_cast<float>(fields.number("attention_factor", 1e-3, 1e3, 1));
   } else if (fields.has("mscale") && fields.has("mscale_all_dim")) {
-    rope.magnitude = static_cast<float>(magnitude(fields.number("mscale", 0, 1e3, 1)) / magnitude(fields.number("mscale_all_dim", 0, 1e3, 0)));
+    rope.magnitude = static_cast<float>(magnitude(fields.number("mscale", 0, 1e3, 1)) /
+                                        magnitude(fields.number("mscale_all_dim", 0, 1e3, 0)));
   } else {
     rope.magnitude = static_cast<float>(magnitude(1.0));
   }
-  const auto dim_of = [&](double turns) { return rope.dims * exact_log(original / (turns * kTwoPi)) / (2 * exact_log(theta)); };
+  const auto dim_of = [&](double turns) {
+    return rope.dims * exact_log(original / (turns * kTwoPi)) / (2 * exact_log(theta));
+  };
   double low = std::floor(dim_of(fast)), high = std::ceil(dim_of(slow));
   low = std::max(low, 0.0);
   high = std::min(high, static_cast<double>(rope.dims - 1));
@@ -59,7 +62,8 @@ void scale_yarn(Fields& fields, double theta, int max_positions, RopeConfig& rop
 Result<RopeConfig> make_rope(const nlohmann::json& scaling, double theta, int dims, int max_positions) {
   RopeConfig rope;
   rope.dims = dims;
-  for (int i = 0; i < dims / 2; ++i) rope.inverse.push_back(static_cast<float>(exact_exp(-2.0 * i / dims * exact_log(theta))));
+  for (int i = 0; i < dims / 2; ++i)
+    rope.inverse.push_back(static_cast<float>(exact_exp(-2.0 * i / dims * exact_log(theta))));
   if (!scaling.is_object()) return rope;
   Fields fields(scaling, "config.json: rope scaling");
   const std::string type = fields.text("rope_type", fields.text("type", "default"));
@@ -70,7 +74,8 @@ Result<RopeConfig> make_rope(const nlohmann::json& scaling, double theta, int di
   } else if (type == "yarn") {
     scale_yarn(fields, theta, max_positions, rope);
   } else if (type != "default" && type != "mrope") {
-    return Status::error("config.json: rope scaling \"{}\" is not supported; default, linear, llama3 and yarn are", type);
+    return Status::error("config.json: rope scaling \"{}\" is not supported; default, linear, llama3 and yarn are",
+                         type);
   }
   if (!fields.status()) return fields.status();
   return rope;

@@ -44,8 +44,10 @@ class WeightLoader {
     LayerWeights& w = out_.layers_.emplace_back();
     w.input_norm = norm(base + "input_layernorm.weight", hidden);
     w.post_norm = norm(base + "post_attention_layernorm.weight", hidden);
-    if (config_.is_recurrent(layer)) load_delta(base + "linear_attn.", w);
-    else load_attention(base + "self_attn.", w);
+    if (config_.is_recurrent(layer))
+      load_delta(base + "linear_attn.", w);
+    else
+      load_attention(base + "self_attn.", w);
     linear(base + "mlp.gate_proj", inner, hidden, config_.mlp_bias, {}, w.gate);
     linear(base + "mlp.up_proj", inner, hidden, config_.mlp_bias, {}, w.up);
     linear(base + "mlp.down_proj", hidden, inner, config_.mlp_bias, {}, w.down);
@@ -70,7 +72,8 @@ class WeightLoader {
 
   void load_delta(const std::string& base, LayerWeights& w) {
     const LinearAttentionConfig& d = config_.linear;
-    const int hidden = config_.hidden, value_width = d.value_heads * d.value_dim, conv_width = 2 * d.key_heads * d.key_dim + value_width;
+    const int hidden = config_.hidden, value_width = d.value_heads * d.value_dim,
+              conv_width = 2 * d.key_heads * d.key_dim + value_width;
     linear(base + "in_proj_qkv", conv_width, hidden, false, {}, w.delta_mixed);
     linear(base + "in_proj_z", value_width, hidden, false, {}, w.delta_z);
     linear(base + "in_proj_b", d.value_heads, hidden, false, {}, w.delta_b);
@@ -85,7 +88,8 @@ class WeightLoader {
     w.delta.conv = vector(base + "conv1d", ".weight", conv_width * d.taps, [&](std::vector<float>& values) {
       std::vector<float> by_tap(values.size());  // the file holds [channel][tap] in every form
       for (int c = 0; c < conv_width; ++c)
-        for (int j = 0; j < d.taps; ++j) by_tap[static_cast<std::size_t>(j * conv_width + c)] = values[static_cast<std::size_t>(c * d.taps + j)];
+        for (int j = 0; j < d.taps; ++j)
+          by_tap[static_cast<std::size_t>(j * conv_width + c)] = values[static_cast<std::size_t>(c * d.taps + j)];
       values.swap(by_tap);
     });
   }
@@ -130,14 +134,17 @@ class WeightLoader {
     auto reader = DenseReader::open(source_, *tensor);
     if (!reader) return fail(reader.status());
     if (static_cast<std::int64_t>(reader->out()) * reader->in() != count)
-      return fail(Status::error("tensor {} has {} values, the config needs {}", tensor->name, tensor->elements(), count));
+      return fail(
+          Status::error("tensor {} has {} values, the config needs {}", tensor->name, tensor->elements(), count));
     digest(*tensor);
     std::vector<float> values(static_cast<std::size_t>(count));
-    for (int row = 0; row < reader->out(); ++row) reader->read(row, values.data() + static_cast<std::ptrdiff_t>(row) * reader->in());
+    for (int row = 0; row < reader->out(); ++row)
+      reader->read(row, values.data() + static_cast<std::ptrdiff_t>(row) * reader->in());
     if (change) change(values);
     auto memory = backend_.allocate(values.size() * sizeof(float));
     if (!memory) return fail(memory.status());
-    if (auto copied = backend_.upload((*memory)->data(), values.data(), values.size() * sizeof(float)); !copied) return fail(copied);
+    if (auto copied = backend_.upload((*memory)->data(), values.data(), values.size() * sizeof(float)); !copied)
+      return fail(copied);
     out_.vectors_.push_back(std::move(*memory));
     return static_cast<const float*>(out_.vectors_.back()->data());
   }
@@ -147,7 +154,8 @@ class WeightLoader {
     const auto add_one = [](std::vector<float>& values) {
       for (float& value : values) value = 1.0f + value;
     };
-    return vector(canonical.substr(0, canonical.size() - 7), ".weight", width, offset_norms_ ? Change(add_one) : nullptr);
+    return vector(canonical.substr(0, canonical.size() - 7), ".weight", width,
+                  offset_norms_ ? Change(add_one) : nullptr);
   }
 
   // Convolutions in Hugging Face's layout end in the number of taps, in MLX's in 1; the norms' convention goes with it.
@@ -155,7 +163,8 @@ class WeightLoader {
     if (naming_.is_gguf() || config_.recurrent.empty()) return false;
     for (int layer = 0; layer < config_.layers; ++layer) {
       if (!config_.is_recurrent(layer)) continue;
-      const TensorView* conv = source_.find(naming_.module(fmt::format("layers.{}.linear_attn.conv1d", layer)) + ".weight");
+      const TensorView* conv =
+          source_.find(naming_.module(fmt::format("layers.{}.linear_attn.conv1d", layer)) + ".weight");
       return conv != nullptr && !conv->shape.empty() && conv->shape.back() != 1;
     }
     return !naming_.is_mlx();
@@ -174,7 +183,8 @@ class WeightLoader {
   }
 
   template <typename Reader>
-  void pack(const Reader& reader, const std::string& name, int out, int in, std::span<const int> row_map, std::unique_ptr<Weight>& to) {
+  void pack(const Reader& reader, const std::string& name, int out, int in, std::span<const int> row_map,
+            std::unique_ptr<Weight>& to) {
     if (reader.out() != out || reader.in() != in) {
       status_ = Status::error("{} is {} by {}, the config needs {} by {}", name, reader.out(), reader.in(), out, in);
       return;
@@ -188,7 +198,8 @@ class WeightLoader {
     reader.release();
   }
 
-  void matrix(const std::string& canonical, int out, int in, std::span<const int> row_map, std::unique_ptr<Weight>& to) {
+  void matrix(const std::string& canonical, int out, int in, std::span<const int> row_map,
+              std::unique_ptr<Weight>& to) {
     if (!status_) return;
     const TensorView* tensor = find(canonical, ".weight");
     if (tensor == nullptr) return;

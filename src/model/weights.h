@@ -18,15 +18,15 @@ struct Linear {
 };
 
 struct LayerWeights {
-  const float *input_norm = nullptr, *post_norm = nullptr;    // [hidden]
-  Linear gate, up, down;                                      // the MLP
+  const float *input_norm = nullptr, *post_norm = nullptr;  // [hidden]
+  Linear gate, up, down;                                    // the MLP
   // Attention layers.
-  const float *query_norm = nullptr, *key_norm = nullptr;     // [head_dim], families with qk_norm
-  Linear query, query_gate, key, value, output;               // query_gate: families with output_gate
+  const float *query_norm = nullptr, *key_norm = nullptr;  // [head_dim], families with qk_norm
+  Linear query, query_gate, key, value, output;            // query_gate: families with output_gate
   // Recurrent layers.
   Linear delta_mixed, delta_z, delta_b, delta_a, delta_output;
   DeltaWeights delta;
-  const float* delta_norm = nullptr;                          // [value_dim]
+  const float* delta_norm = nullptr;  // [value_dim]
 };
 
 class ModelWeights {

@@ -1,5 +1,5 @@
-// embed: out row r = table's row ids[r], expanded to float32. silu_mul: out = gate / (1 + e^-gate) * up; out may be gate.
-// gather: out row i = x's row rows[i].
+// embed: out row r = table's row ids[r], expanded to float32. silu_mul: out = gate / (1 + e^-gate) * up; out may be
+// gate. gather: out row i = x's row rows[i].
 #pragma once
 
 #include "backend/backend.h"
@@ -7,13 +7,15 @@
 namespace steadfast::ops {
 
 inline void embed(Backend& backend, const Weight& table, std::span<const TokenId> ids, const Matrix& out) {
-  CHECK(ids.size() == static_cast<std::size_t>(out.rows) && out.width == table.in(), "embed: {} ids, out {} by {}", ids.size(), out.rows, out.width);
+  CHECK(ids.size() == static_cast<std::size_t>(out.rows) && out.width == table.in(), "embed: {} ids, out {} by {}",
+        ids.size(), out.rows, out.width);
   for (const TokenId id : ids) CHECK(id >= 0 && id < table.out(), "embed: id {} of {}", id, table.out());
   backend.embed(table, ids, out);
 }
 
 inline void silu_mul(Backend& backend, const Matrix& gate, const Matrix& up, const Matrix& out) {
-  CHECK(gate.rows == up.rows && gate.width == up.width && out.width == gate.width, "silu_mul: {} and {} wide", gate.width, up.width);
+  CHECK(gate.rows == up.rows && gate.width == up.width && out.width == gate.width, "silu_mul: {} and {} wide",
+        gate.width, up.width);
   backend.silu_mul(gate, up, out);
 }
 

@@ -1,8 +1,9 @@
 // linear: out = x W^T (+ bias) (+ add), for several weights that read the same x.
 // x [rows, in]; weight [out, in]; bias [out]; add, out [rows, out]. The product first, + bias, + add.
 // Arithmetic, CPU int8: x is quantised per row and weight group to int8; exact int32 dots; groups scaled and added in
-// fp32, ascending. A fine job's x has 16-bit codes in two int8 digits: the same sums, exact too. CPU f32 and bf16: one fp32 chain over k ascending (bf16: x and expanded weights rounded first).
-// Unquantised weights take the f32 arithmetic under int8 too: they have no groups.
+// fp32, ascending. A fine job's x has 16-bit codes in two int8 digits: the same sums, exact too. CPU f32 and bf16: one
+// fp32 chain over k ascending (bf16: x and expanded weights rounded first). Unquantised weights take the f32 arithmetic
+// under int8 too: they have no groups.
 #pragma once
 
 #include "backend/backend.h"
@@ -12,8 +13,8 @@ namespace steadfast::ops {
 inline void linear(Backend& backend, const Matrix& x, std::span<const LinearJob> jobs) {
   for (const auto& job : jobs) {
     CHECK(job.weight->in() == x.width, "linear: weight reads {} inputs, x has {}", job.weight->in(), x.width);
-    CHECK(job.out.rows == x.rows && job.out.width == job.weight->out(), "linear: out is {} by {}, not {} by {}", job.out.rows,
-          job.out.width, x.rows, job.weight->out());
+    CHECK(job.out.rows == x.rows && job.out.width == job.weight->out(), "linear: out is {} by {}, not {} by {}",
+          job.out.rows, job.out.width, x.rows, job.weight->out());
   }
   backend.linear(x, jobs);
 }

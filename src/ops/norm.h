@@ -8,7 +8,8 @@
 namespace steadfast::ops {
 
 inline void rms_norm(Backend& backend, const Matrix& x, const float* weight, float eps, const Matrix& out) {
-  CHECK(x.rows == out.rows && x.width == out.width, "rms_norm: x {} by {}, out {} by {}", x.rows, x.width, out.rows, out.width);
+  CHECK(x.rows == out.rows && x.width == out.width, "rms_norm: x {} by {}, out {} by {}", x.rows, x.width, out.rows,
+        out.width);
   backend.rms_norm(x, weight, eps, out);
 }
 

@@ -9,7 +9,8 @@ Result<DenseReader> DenseReader::open(const TensorSource& source, const TensorVi
   if (tensor.dtype != DType::kF32 && tensor.dtype != DType::kF16 && tensor.dtype != DType::kBF16)
     return Status::error("tensor {} is {}; F32, F16 or BF16 is needed here", tensor.name, info(tensor.dtype).name);
   std::int64_t rows = 1, width = 1;
-  if (tensor.shape.empty()) return Status::error("tensor {} is a single number; a vector or matrix is needed", tensor.name);
+  if (tensor.shape.empty())
+    return Status::error("tensor {} is a single number; a vector or matrix is needed", tensor.name);
   width = tensor.shape.back();
   for (std::size_t i = 0; i + 1 < tensor.shape.size(); ++i) rows *= tensor.shape[i];
   if (rows < 1 || width < 1 || rows > (1 << 24) || width > (1 << 24))

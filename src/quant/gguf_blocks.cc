@@ -68,7 +68,8 @@ Result<std::unique_ptr<AffineReader>> read_gguf_blocks(const TensorSource& sourc
   if (!is_affine_block(tensor.dtype) || tensor.shape.size() != 2)
     return Status::error("tensor {} is not a matrix of quantised blocks", tensor.name);
   if (tensor.shape[0] > (1 << 24) || tensor.shape[1] > (1 << 24))
-    return Status::error("tensor {} is {} by {}: larger than any supported model's", tensor.name, tensor.shape[0], tensor.shape[1]);
+    return Status::error("tensor {} is {} by {}: larger than any supported model's", tensor.name, tensor.shape[0],
+                         tensor.shape[1]);
   return std::unique_ptr<AffineReader>(std::make_unique<GgufBlocks>(source, tensor));
 }
 

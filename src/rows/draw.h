@@ -1,5 +1,6 @@
-// The keyed draw: a token is a function of the logits, the sampling values, the seed and the position (model-spec 9.1-9.3).
-// Gumbel-max with Philox4x32-10 noise keyed by (seed, position, token id); ties go to the lowest id.
+// The keyed draw: a token is a function of the logits, the sampling values, the seed and the position
+// (model-spec 9.1-9.3). Gumbel-max with Philox4x32-10 noise keyed by (seed, position, token id); ties go to the lowest
+// id.
 #pragma once
 
 #include <array>

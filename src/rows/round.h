@@ -13,16 +13,16 @@ class StreamState;  // cache/stream_state.h: what a stream holds on the device
 
 struct Piece {
   StreamState* stream = nullptr;
-  int first_row = 0;       // index of its first row in the round
+  int first_row = 0;  // index of its first row in the round
   int rows = 0;
   int first_position = 0;  // position of its first row
 };
 
 struct Round {
-  std::vector<TokenId> tokens;         // [rows]
-  std::vector<std::int32_t> positions; // [rows]
+  std::vector<TokenId> tokens;          // [rows]
+  std::vector<std::int32_t> positions;  // [rows]
   std::vector<Piece> pieces;
-  std::vector<int> logit_rows;         // rows whose logits are wanted, ascending
+  std::vector<int> logit_rows;  // rows whose logits are wanted, ascending
 
   int rows() const { return static_cast<int>(tokens.size()); }
   void clear() {

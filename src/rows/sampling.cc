@@ -4,8 +4,8 @@
 #include <cmath>
 #include <unordered_map>
 
-#include "rows/draw.h"
 #include "base/exact_math.h"
+#include "rows/draw.h"
 
 namespace steadfast {
 namespace {
@@ -57,8 +57,9 @@ void filter(std::span<float> logits, const SamplingParams& sampling, DrawScratch
     const auto kth = sorted.begin() + (sampling.top_k - 1);
     std::nth_element(sorted.begin(), kth, sorted.end(), before);
     const float threshold = kth->first;  // all that tie with the k-th stay
-    sorted.erase(std::remove_if(sorted.begin(), sorted.end(), [&](const auto& entry) { return entry.first < threshold; }),
-                 sorted.end());
+    sorted.erase(
+        std::remove_if(sorted.begin(), sorted.end(), [&](const auto& entry) { return entry.first < threshold; }),
+        sorted.end());
   }
   std::sort(sorted.begin(), sorted.end(), before);
   std::size_t keep = sorted.size();

@@ -12,7 +12,7 @@ struct PlanInput {
 };
 
 struct PlanEntry {
-  int stream = 0;   // index into the input
+  int stream = 0;  // index into the input
   int rows = 0;
 };
 

@@ -13,8 +13,8 @@ namespace steadfast::test {
 std::vector<LawModel> law_models() {
   const std::filesystem::path tests = std::filesystem::path(STEADFAST_SOURCE_DIR) / "tests";
   std::vector<LawModel> models;
-  for (const char* name : {"llama-a", "qwen2-a", "dense-qwen3-tied-yarn", "mlx-llama-mixed", "mlx-qwen3-f16", "mlx-hybrid-mixed",
-                           "hybrid-d-dim256-one-to-four", "hybrid-e-unequal-dims"})
+  for (const char* name : {"llama-a", "qwen2-a", "dense-qwen3-tied-yarn", "mlx-llama-mixed", "mlx-qwen3-f16",
+                           "mlx-hybrid-mixed", "hybrid-d-dim256-one-to-four", "hybrid-e-unequal-dims"})
     models.push_back({name, tests / "golden" / name});
   models.push_back({"fixture", tests / "fixture" / "model"});
   const std::filesystem::path stored = config().models() / "smollm2";
@@ -64,7 +64,8 @@ std::string first_difference(const std::vector<float>& a, const std::vector<floa
     if (differing++ == 0) first = i;
   }
   if (differing == 0) return "equal";
-  return fmt::format("{} of {} differ, first at position {} ({} and {})", differing, a.size(), first / width, a[first], b[first]);
+  return fmt::format("{} of {} differ, first at position {} ({} and {})", differing, a.size(), first / width, a[first],
+                     b[first]);
 }
 
 }  // namespace steadfast::test

@@ -11,7 +11,7 @@
 namespace steadfast::test {
 
 struct LawModel {
-  std::string name;              // for the test's name
+  std::string name;  // for the test's name
   std::filesystem::path path;
 };
 

@@ -3,6 +3,7 @@
 
 #include <condition_variable>
 #include <mutex>
+#include <thread>
 
 #include "backend/cpu/kernels.h"
 #include "engine/engine.h"
@@ -22,7 +23,9 @@ struct Case {
 std::vector<Case> cases() {
   std::vector<Case> all;
   for (const auto& model : law_models())
-    for (const Act act : {Act::kInt8, Act::kF32, Act::kBF16}) all.push_back({model, act});
+    for (const Act act : {Act::kInt8, Act::kF32, Act::kBF16})
+      if (model.name != "smollm2" || act == Act::kInt8)
+        all.push_back({model, act});  // a minute an arithmetic: the default one
   return all;
 }
 
@@ -45,7 +48,8 @@ TEST_P(RowLaw, AnyNumberOfThreads) {
   const auto one = open(1);
   const auto ids = some_ids(*one, kPrompt, 1);
   const auto expected = logits_of(*one, ids, 64);
-  for (const int threads : {2, 4}) EXPECT_EQ(first_difference(expected, logits_of(*open(threads), ids, 64), vocab(*one)), "equal") << threads;
+  for (const int threads : {2, 4})
+    EXPECT_EQ(first_difference(expected, logits_of(*open(threads), ids, 64), vocab(*one)), "equal") << threads;
 }
 
 TEST_P(RowLaw, AnyInstructionSet) {
@@ -62,16 +66,26 @@ TEST_P(RowLaw, PromptInPieces) {
   const auto loaded = open();
   const auto ids = some_ids(*loaded, kPrompt, 3);
   const auto whole = logits_of(*loaded, ids, kPrompt);
-  for (const int chunk : {1, 7, 64}) EXPECT_EQ(first_difference(whole, logits_of(*loaded, ids, chunk), vocab(*loaded)), "equal") << chunk;
+  for (const int chunk : {1, 7, 64})
+    EXPECT_EQ(first_difference(whole, logits_of(*loaded, ids, chunk), vocab(*loaded)), "equal") << chunk;
 }
 
 // Runs streams side by side, `step[s]` rows of stream s a round, and returns each one's logits.
-std::vector<std::vector<float>> together(const LoadedModel& loaded, const std::vector<std::vector<TokenId>>& ids, const std::vector<int>& step) {
+// page: 0: each in a window of its own; else on pages of one pool, taken in turns so that they lie mixed.
+std::vector<std::vector<float>> together(const LoadedModel& loaded, const std::vector<std::vector<TokenId>>& ids,
+                                         const std::vector<int>& step, int page = 0) {
   const Model& model = *loaded.model;
+  std::unique_ptr<PagePool> pool;
+  if (page > 0)
+    pool = std::move(PagePool::create(model.backend(), model.cache_shape(loaded.kv_dtype), page, 1024 / page)).value();
   auto workspace = std::move(Workspace::create(model.backend(), model.config(), 256)).value();
   std::vector<std::unique_ptr<StreamState>> states;
-  for (const auto& own : ids)
-    states.push_back(std::move(StreamState::create(model.backend(), model.cache_shape(loaded.kv_dtype), static_cast<int>(own.size()))).value());
+  for (const auto& own : ids) {
+    const int window = static_cast<int>(own.size());
+    auto state = pool ? StreamState::create_paged(model.backend(), *pool, window)
+                      : StreamState::create(model.backend(), model.cache_shape(loaded.kv_dtype), window);
+    states.push_back(std::move(state).value());
+  }
   std::vector<std::vector<float>> logits(ids.size());
   std::vector<std::size_t> done(ids.size(), 0);
   const auto vocab = static_cast<std::size_t>(loaded.card.vocab_size);
@@ -81,6 +95,7 @@ std::vector<std::vector<float>> together(const LoadedModel& loaded, const std::v
     for (std::size_t s = 0; s < ids.size(); ++s) {
       const auto rows = std::min(static_cast<std::size_t>(step[s]), ids[s].size() - done[s]);
       if (rows == 0) continue;
+      EXPECT_TRUE(states[s]->reserve(static_cast<int>(done[s] + rows)));
       round.add(*states[s], static_cast<int>(done[s]), ids[s].data() + done[s], static_cast<int>(rows));
       owner.insert(owner.end(), rows, s);
       done[s] += rows;
@@ -91,39 +106,65 @@ std::vector<std::vector<float>> together(const LoadedModel& loaded, const std::v
     std::vector<float> out(owner.size() * vocab);
     model.head(*workspace, 0, Matrix(out.data(), round.rows(), static_cast<int>(vocab)));
     for (std::size_t r = 0; r < owner.size(); ++r)
-      logits[owner[r]].insert(logits[owner[r]].end(), out.begin() + static_cast<std::ptrdiff_t>(r * vocab), out.begin() + static_cast<std::ptrdiff_t>((r + 1) * vocab));
+      logits[owner[r]].insert(logits[owner[r]].end(), out.begin() + static_cast<std::ptrdiff_t>(r * vocab),
+                              out.begin() + static_cast<std::ptrdiff_t>((r + 1) * vocab));
   }
 }
 
 TEST_P(RowLaw, StreamsTogether) {
   const auto loaded = open();
-  const std::vector<std::vector<TokenId>> ids = {some_ids(*loaded, kPrompt, 4), some_ids(*loaded, 33, 5), some_ids(*loaded, 50, 6)};
+  const std::vector<std::vector<TokenId>> ids = {some_ids(*loaded, kPrompt, 4), some_ids(*loaded, 33, 5),
+                                                 some_ids(*loaded, 50, 6)};
   const auto mixed = together(*loaded, ids, {13, 1, 3});
   for (std::size_t s = 0; s < ids.size(); ++s)
     EXPECT_EQ(first_difference(logits_of(*loaded, ids[s], 200), mixed[s], vocab(*loaded)), "equal") << "stream " << s;
 }
 
-// Asks an engine of `streams` streams for all requests at once.
-std::vector<std::vector<TokenId>> replies(const Case& model, int streams, const std::vector<Request>& requests) {
-  auto engine = std::move(Engine::create(load(model.model, {model.act, 2, "", std::nullopt}), {.streams = streams, .context = 0, .row_budget = 48, .piece = 0})).value();
+TEST_P(RowLaw, PagesAsWhole) {
+  for (const auto kv : {DType::kBF16, DType::kF32}) {
+    const auto loaded = load(GetParam().model, {GetParam().act, 2, "", kv});
+    const std::vector<std::vector<TokenId>> ids = {some_ids(*loaded, kPrompt, 4), some_ids(*loaded, 33, 5)};
+    const auto whole = together(*loaded, ids, {13, 1});
+    for (const int page : {16, 32, 256}) {
+      const auto paged = together(*loaded, ids, {13, 1}, page);
+      for (std::size_t s = 0; s < ids.size(); ++s)
+        EXPECT_EQ(first_difference(whole[s], paged[s], vocab(*loaded)), "equal")
+            << "stream " << s << " on pages of " << page;
+    }
+  }
+}
+
+std::unique_ptr<Engine> make_engine(const Case& model, EngineOptions options) {
+  options.row_budget = 48;
+  return std::move(Engine::create(load(model.model, {model.act, 2, "", std::nullopt}), options)).value();
+}
+
+// Asks the engine for all requests at once.
+std::vector<std::vector<TokenId>> ask(Engine& engine, const std::vector<Request>& requests) {
   std::mutex mutex;
   std::condition_variable ended;
   std::size_t left = requests.size();
   std::vector<std::vector<TokenId>> ids(requests.size());
   for (std::size_t i = 0; i < requests.size(); ++i) {
     ReplyHandler handler;
-    handler.on_piece = [&ids, i](const ReplyPiece& piece) { ids[i].insert(ids[i].end(), piece.ids.begin(), piece.ids.end()); };
+    handler.on_piece = [&ids, i](const ReplyPiece& piece) {
+      ids[i].insert(ids[i].end(), piece.ids.begin(), piece.ids.end());
+    };
     handler.on_end = [&](const ReplyEnd& end) {
       EXPECT_NE(end.reason, FinishReason::kError) << end.error;
       const std::lock_guard lock(mutex);
       --left;
       ended.notify_all();
     };
-    EXPECT_TRUE(engine->submit(requests[i], std::move(handler)).is_ok());
+    EXPECT_TRUE(engine.submit(requests[i], std::move(handler)).is_ok());
   }
   std::unique_lock lock(mutex);
   ended.wait(lock, [&] { return left == 0; });
   return ids;
+}
+
+std::vector<std::vector<TokenId>> replies(const Case& model, int streams, const std::vector<Request>& requests) {
+  return ask(*make_engine(model, {.streams = streams}), requests);
 }
 
 std::vector<Request> some_requests(const LoadedModel& loaded, float temperature) {
@@ -151,6 +192,29 @@ TEST_P(RowLaw, RepliesTogetherAndAlone) {
   }
 }
 
+// Kept prefixes, shared pages, a pool too small for all: no reply changes, no page is lost.
+TEST_P(RowLaw, WarmAsColdAndSetAside) {
+  constexpr int kPage = 16;
+  const auto loaded = open();
+  auto requests = some_requests(*loaded, 0.8f);
+  for (const int length : {kPage - 1, kPage, kPage + 1, 3 * kPage}) {  // other endings behind a shared beginning
+    Request request = requests[4];
+    request.prompt.resize(static_cast<std::size_t>(length));
+    request.prompt.push_back(7);
+    requests.push_back(std::move(request));
+  }
+  const auto cold = replies(GetParam(), 1, requests);
+  const auto engine = make_engine(GetParam(), {.streams = 5, .paged = true, .page = kPage, .pool_pages = 12});
+  EXPECT_EQ(ask(*engine, requests), cold) << "first time";
+  EXPECT_EQ(ask(*engine, requests), cold) << "again";
+  for (std::size_t i = 0; i < requests.size(); ++i)
+    EXPECT_EQ(ask(*engine, {requests[i]})[0], cold[i]) << "request " << i << " alone";
+  while (engine->counters().streams_running > 0) std::this_thread::yield();  // the last stream gives its pages back
+  EXPECT_GT(engine->counters().streams_set_aside, 0u);
+  EXPECT_GT(engine->counters().prompt_tokens_reused, 0u);
+  EXPECT_EQ(engine->pool()->free_pages() + engine->prefixes()->kept(), engine->pool()->pages());
+}
+
 TEST_P(RowLaw, ReplyRowsAsPromptRows) {
   const auto loaded = open();
   for (const float temperature : {0.0f, 0.8f}) {
@@ -159,12 +223,14 @@ TEST_P(RowLaw, ReplyRowsAsPromptRows) {
     std::vector<TokenId> all = request.prompt;
     all.insert(all.end(), reply.begin(), reply.end());
     auto logits = logits_of(*loaded, all, 64);
-    const std::size_t width = vocab(*loaded), drawable = loaded->tokenizer ? std::min(width, loaded->tokenizer->vocab_size()) : width;
+    const std::size_t width = vocab(*loaded),
+                      drawable = loaded->tokenizer ? std::min(width, loaded->tokenizer->vocab_size()) : width;
     DrawScratch scratch;
     for (std::size_t i = 0; i < reply.size(); ++i) {
       const std::size_t position = request.prompt.size() + i;
       const auto row = std::span(logits).subspan((position - 1) * width, drawable);
-      EXPECT_EQ(draw(row, request.sampling, static_cast<std::int64_t>(position), scratch), reply[i]) << "reply token " << i;
+      EXPECT_EQ(draw(row, request.sampling, static_cast<std::int64_t>(position), scratch), reply[i])
+          << "reply token " << i;
     }
   }
 }

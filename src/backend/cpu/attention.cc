@@ -12,15 +12,18 @@ struct Unit {
 };
 
 KvView kernel_view(const CacheView& view, int head) {
-  return {view.keys, view.values, view.pages, view.page_shift, view.page_stride(), view.head_offset(head), view.dim,
-          view.dtype == DType::kBF16};
+  return {view.keys,          view.values,
+          view.pages,         view.page_shift,
+          view.page_stride(), view.head_offset(head),
+          view.dim,           view.dtype == DType::kBF16};
 }
 
 template <typename T, typename Convert>
 void store_head(const CacheView& view, int head, int position, const float* key, const float* value, Convert convert) {
   const int within = position & ((1 << view.page_shift) - 1);
   const std::ptrdiff_t page = view.pages[position >> view.page_shift] * view.page_stride() + view.head_offset(head);
-  T* keys = static_cast<T*>(view.keys) + page + static_cast<std::ptrdiff_t>(within / kLanes * kLanes) * view.dim + within % kLanes;
+  T* keys = static_cast<T*>(view.keys) + page + static_cast<std::ptrdiff_t>(within / kLanes * kLanes) * view.dim +
+            within % kLanes;
   T* values = static_cast<T*>(view.values) + page + static_cast<std::ptrdiff_t>(within) * view.dim;
   for (int d = 0; d < view.dim; ++d) {
     keys[static_cast<std::ptrdiff_t>(d) * kLanes] = convert(key[d]);

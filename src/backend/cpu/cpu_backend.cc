@@ -11,9 +11,12 @@ namespace steadfast {
 
 const char* to_string(Act act) {
   switch (act) {
-    case Act::kF32: return "f32";
-    case Act::kBF16: return "bf16";
-    case Act::kInt8: break;
+    case Act::kF32:
+      return "f32";
+    case Act::kBF16:
+      return "bf16";
+    case Act::kInt8:
+      break;
   }
   return "int8";
 }
@@ -41,8 +44,8 @@ int usable_cores() {
 }  // namespace
 
 std::string CpuBackend::describe() const {
-  return fmt::format("cpu, {}, {} thread{}, {} activations", kernels_->name, team_.threads(), team_.threads() == 1 ? "" : "s",
-                     to_string(act_));
+  return fmt::format("cpu, {}, {} thread{}, {} activations", kernels_->name, team_.threads(),
+                     team_.threads() == 1 ? "" : "s", to_string(act_));
 }
 
 Result<std::unique_ptr<DeviceMemory>> CpuBackend::allocate(std::size_t bytes) {
@@ -67,7 +70,8 @@ Status CpuBackend::copy(void* to, const void* from, std::size_t bytes) {
 }
 
 void CpuBackend::copy_rows(const Matrix& from, const Matrix& to) {
-  for (int row = 0; row < from.rows; ++row) std::memcpy(to.row(row), from.row(row), static_cast<std::size_t>(from.width) * sizeof(float));
+  for (int row = 0; row < from.rows; ++row)
+    std::memcpy(to.row(row), from.row(row), static_cast<std::size_t>(from.width) * sizeof(float));
 }
 
 }  // namespace cpu
@@ -77,7 +81,8 @@ Result<std::unique_ptr<Backend>> make_cpu_backend(const CpuOptions& options) {
     return Status::error("--threads {}: give a number from 1 to 1024, or leave it out for all cores", options.threads);
   const cpu::Kernels* kernels = cpu::select_kernels(options.isa.empty() ? nullptr : options.isa.c_str());
   if (kernels == nullptr)
-    return Status::error("instruction set \"{}\" is unknown or this machine lacks it; use scalar, avx2 or avx512", options.isa);
+    return Status::error("instruction set \"{}\" is unknown or this machine lacks it; use scalar, avx2 or avx512",
+                         options.isa);
   const int threads = options.threads > 0 ? options.threads : std::max(1, cpu::usable_cores());
   return std::unique_ptr<Backend>(std::make_unique<cpu::CpuBackend>(*kernels, threads, options.act));
 }

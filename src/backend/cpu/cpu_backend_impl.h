@@ -38,9 +38,11 @@ class CpuBackend : public Backend {
   void sigmoid_mul(const Matrix& x, const Matrix& gate, const Matrix& out) override;
   void delta_conv(const Matrix& x, const DeltaShape& shape, const DeltaWeights& weights, std::span<const Piece> pieces,
                   std::span<const DeltaState> states, const Matrix& out) override;
-  void delta_rule(const Matrix& mixed, const Matrix& a, const Matrix& b, const DeltaShape& shape, const DeltaWeights& weights,
-                  std::span<const Piece> pieces, std::span<const DeltaState> states, const Matrix& out) override;
-  void gated_norm(const Matrix& x, const Matrix& gate, int heads, int dim, const float* weight, float eps, const Matrix& out) override;
+  void delta_rule(const Matrix& mixed, const Matrix& a, const Matrix& b, const DeltaShape& shape,
+                  const DeltaWeights& weights, std::span<const Piece> pieces, std::span<const DeltaState> states,
+                  const Matrix& out) override;
+  void gated_norm(const Matrix& x, const Matrix& gate, int heads, int dim, const float* weight, float eps,
+                  const Matrix& out) override;
   void gather(const Matrix& x, std::span<const int> rows, const Matrix& out) override;
 
  private:
@@ -59,8 +61,8 @@ class CpuBackend : public Backend {
   ThreadTeam team_;
   Act act_;
   std::vector<Quantised> quantised_;
-  std::vector<float> plain_;                   // rows of x side by side, for the f32 kernels
-  std::vector<std::vector<float>> scratch_;    // one a thread, for attention
+  std::vector<float> plain_;                 // rows of x side by side, for the f32 kernels
+  std::vector<std::vector<float>> scratch_;  // one a thread, for attention
 };
 
 }  // namespace steadfast::cpu

@@ -1,5 +1,5 @@
-// Gated DeltaNet on the CPU. Units of work: rows of channels for the convolution, one head of one stream's piece for the
-// recurrence (its rows in order, the state staying in cache), rows for the norms.
+// Gated DeltaNet on the CPU. Units of work: rows of channels for the convolution, one head of one stream's piece for
+// the recurrence (its rows in order, the state staying in cache), rows for the norms.
 #include <cstring>
 
 #include "backend/cpu/cpu_backend_impl.h"
@@ -21,8 +21,8 @@ float sigmoid(float x) { return static_cast<float>(1.0 / (1.0 + exact_exp(-stati
 
 }  // namespace
 
-void CpuBackend::delta_conv(const Matrix& x, const DeltaShape& shape, const DeltaWeights& weights, std::span<const Piece> pieces,
-                            std::span<const DeltaState> states, const Matrix& out) {
+void CpuBackend::delta_conv(const Matrix& x, const DeltaShape& shape, const DeltaWeights& weights,
+                            std::span<const Piece> pieces, std::span<const DeltaState> states, const Matrix& out) {
   const int history = shape.taps - 1, width = shape.conv_width();
   CHECK(shape.taps >= 1 && shape.taps <= kMaxTaps, "delta_conv: {} taps", shape.taps);
   for (std::size_t p = 0; p < pieces.size(); ++p) {
@@ -38,13 +38,16 @@ void CpuBackend::delta_conv(const Matrix& x, const DeltaShape& shape, const Delt
       kernels_->conv_silu(taps, weights.conv, shape.taps, width, out.row(piece.first_row + row));
     });
     for (int j = 0; j < history; ++j)  // oldest first: no row is overwritten before it is read
-      std::memmove(state + static_cast<std::ptrdiff_t>(j) * width, input(piece.rows - history + j), static_cast<std::size_t>(width) * sizeof(float));
+      std::memmove(state + static_cast<std::ptrdiff_t>(j) * width, input(piece.rows - history + j),
+                   static_cast<std::size_t>(width) * sizeof(float));
   }
 }
 
-void CpuBackend::delta_rule(const Matrix& mixed, const Matrix& a, const Matrix& b, const DeltaShape& shape, const DeltaWeights& weights,
-                            std::span<const Piece> pieces, std::span<const DeltaState> states, const Matrix& out) {
-  CHECK(shape.key_dim % kLanes == 0 && shape.value_dim <= kMaxValueDim, "delta_rule: dims {} and {}", shape.key_dim, shape.value_dim);
+void CpuBackend::delta_rule(const Matrix& mixed, const Matrix& a, const Matrix& b, const DeltaShape& shape,
+                            const DeltaWeights& weights, std::span<const Piece> pieces,
+                            std::span<const DeltaState> states, const Matrix& out) {
+  CHECK(shape.key_dim % kLanes == 0 && shape.value_dim <= kMaxValueDim, "delta_rule: dims {} and {}", shape.key_dim,
+        shape.value_dim);
   const float query_scale = 1.0f / std::sqrt(static_cast<float>(shape.key_dim));
   over_rows(team_, mixed.rows, [&](int row) {
     for (int head = 0; head < shape.key_heads; ++head) {
@@ -72,9 +75,11 @@ void CpuBackend::delta_rule(const Matrix& mixed, const Matrix& a, const Matrix& 
   });
 }
 
-void CpuBackend::gated_norm(const Matrix& x, const Matrix& gate, int heads, int dim, const float* weight, float eps, const Matrix& out) {
+void CpuBackend::gated_norm(const Matrix& x, const Matrix& gate, int heads, int dim, const float* weight, float eps,
+                            const Matrix& out) {
   over_rows(team_, x.rows, [&](int row) {
-    for (int head = 0; head < heads; ++head) kernels_->rms_norm(x.row(row) + head * dim, weight, dim, eps, out.row(row) + head * dim);
+    for (int head = 0; head < heads; ++head)
+      kernels_->rms_norm(x.row(row) + head * dim, weight, dim, eps, out.row(row) + head * dim);
     kernels_->silu_mul(gate.row(row), out.row(row), x.width, out.row(row));
   });
 }

@@ -13,13 +13,15 @@ void conv_silu(const float* const* x, const float* w, int taps, int channels, fl
   int c = 0;
   for (; c + kLanes <= channels; c += kLanes) {
     auto acc = S::zero();
-    for (int j = 0; j < taps; ++j) acc = S::fma(S::load(w + static_cast<std::ptrdiff_t>(j) * channels + c), S::load(x[j] + c), acc);
+    for (int j = 0; j < taps; ++j)
+      acc = S::fma(S::load(w + static_cast<std::ptrdiff_t>(j) * channels + c), S::load(x[j] + c), acc);
     S::store(y + c, silu<S>(acc));
   }
   if (c == channels) return;
   float sums[kLanes] = {}, out[kLanes];
   for (int i = c; i < channels; ++i)
-    for (int j = 0; j < taps; ++j) sums[i - c] = std::fma(w[static_cast<std::ptrdiff_t>(j) * channels + i], x[j][i], sums[i - c]);
+    for (int j = 0; j < taps; ++j)
+      sums[i - c] = std::fma(w[static_cast<std::ptrdiff_t>(j) * channels + i], x[j][i], sums[i - c]);
   S::store(out, silu<S>(S::load(sums)));
   for (int i = c; i < channels; ++i) y[i] = out[i - c];
 }
@@ -39,7 +41,8 @@ void l2_norm(float* x, int n, float scale) {
 // One row of one head for kVectors * 16 value dims: S = decay S; d = beta (v - S^T k); S += k d^T; o = S^T q.
 // Sums are chains over the key dims ascending.
 template <typename S, int kVectors>
-inline void delta_columns(const DeltaStep& step, int key_dim, std::ptrdiff_t width, float* state, const float* v, float* o) {
+inline void delta_columns(const DeltaStep& step, int key_dim, std::ptrdiff_t width, float* state, const float* v,
+                          float* o) {
   typename S::F sums[kVectors], d[kVectors];
   const auto decay = S::set1(step.decay), beta = S::set1(step.beta);
   for (int i = 0; i < kVectors; ++i) sums[i] = S::zero();

@@ -40,12 +40,14 @@ void CpuBackend::rope(const Matrix& x, int heads, int dim, const RopeTable& tabl
 }
 
 void CpuBackend::silu_mul(const Matrix& gate, const Matrix& up, const Matrix& out) {
-  over_rows(team_, gate.rows, [&](int row) { kernels_->silu_mul(gate.row(row), up.row(row), gate.width, out.row(row)); });
+  over_rows(team_, gate.rows,
+            [&](int row) { kernels_->silu_mul(gate.row(row), up.row(row), gate.width, out.row(row)); });
 }
 
 void CpuBackend::gather(const Matrix& x, std::span<const int> rows, const Matrix& out) {
   for (int i = 0; i < out.rows; ++i)
-    std::memcpy(out.row(i), x.row(rows[static_cast<std::size_t>(i)]), static_cast<std::size_t>(x.width) * sizeof(float));
+    std::memcpy(out.row(i), x.row(rows[static_cast<std::size_t>(i)]),
+                static_cast<std::size_t>(x.width) * sizeof(float));
 }
 
 }  // namespace steadfast::cpu

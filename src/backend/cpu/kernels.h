@@ -7,10 +7,10 @@
 
 namespace steadfast::cpu {
 
-constexpr int kLanes = 16;         // features in a tile, positions in a key block
-constexpr int kChunk = 32;         // consecutive k packed together
-constexpr int kSpan = 512;         // positions in an attention span; a multiple of kLanes
-constexpr int kMaxQueries = 4;     // queries that an attention call takes together
+constexpr int kLanes = 16;      // features in a tile, positions in a key block
+constexpr int kChunk = 32;      // consecutive k packed together
+constexpr int kSpan = 512;      // positions in an attention span; a multiple of kLanes
+constexpr int kMaxQueries = 4;  // queries that an attention call takes together
 
 enum class ScaleType : std::uint8_t { kF32, kF16, kBF16 };
 
@@ -34,10 +34,10 @@ struct DenseWeight {
 
 // Rows quantised for groups of one size: x = scale * code. A code is one int8 digit, or two (fine): 256 * high + low.
 struct QuantRows {
-  const std::int8_t* codes = nullptr;      // [rows][in], the high digits
-  const std::int8_t* low = nullptr;        // [rows][in], the low digits; nullptr: one digit
-  const float* scales = nullptr;           // [rows][in / group]
-  const std::int32_t* sums = nullptr;      // [rows][in / group]: sum of the codes
+  const std::int8_t* codes = nullptr;  // [rows][in], the high digits
+  const std::int8_t* low = nullptr;    // [rows][in], the low digits; nullptr: one digit
+  const float* scales = nullptr;       // [rows][in / group]
+  const std::int32_t* sums = nullptr;  // [rows][in / group]: sum of the codes
 };
 
 // Where a linear's result goes: y[row][feature] = (add ? add : 0) + (W x) + (bias ? bias : 0), in this order:
@@ -59,24 +59,25 @@ struct KvView {
   std::ptrdiff_t page_stride = 0;       // elements between pages
   std::ptrdiff_t head_offset = 0;       // elements from a page's start to this head
   int dim = 0;
-  bool bf16 = false;                    // else f32
+  bool bf16 = false;  // else f32
 };
 
 struct AttentionCall {
   KvView kv;
-  int queries = 0;                      // 1..kMaxQueries, all positions in one block of 16
-  const float* query[kMaxQueries];      // [dim]
-  float* out[kMaxQueries];              // [dim]
+  int queries = 0;                  // 1..kMaxQueries, all positions in one block of 16
+  const float* query[kMaxQueries];  // [dim]
+  float* out[kMaxQueries];          // [dim]
   int position[kMaxQueries];
   float scale = 1;
-  float* scratch = nullptr;             // attention_scratch(dim) floats
+  float* scratch = nullptr;  // attention_scratch(dim) floats
 };
 
 constexpr int attention_scratch(int dim) { return kMaxQueries * (kSpan + 2 * dim); }
 
 constexpr int kMaxValueDim = 512;  // of a recurrent head
 
-// One row of one recurrent head (Gated DeltaNet). query and key are normed; state: [key_dim][value_dim rounded up to 16].
+// One row of one recurrent head (Gated DeltaNet). query and key are normed; state: [key_dim][value_dim rounded up to
+// 16].
 struct DeltaStep {
   const float* query = nullptr;
   const float* key = nullptr;
@@ -87,9 +88,10 @@ struct DeltaStep {
 
 struct Kernels {
   const char* name;
-  // codes, scales, sums of `in` floats in groups: scale = max|x| / limit, code = round(x * (limit / max|x|)), limit 127.
-  // With low: limit 127 * 256, code = 256 * codes + low, low in [-128, 127].
-  void (*quantise)(const float* x, int in, int group, std::int8_t* codes, std::int8_t* low, float* scales, std::int32_t* sums);
+  // codes, scales, sums of `in` floats in groups: scale = max|x| / limit, code = round(x * (limit / max|x|)), limit
+  // 127. With low: limit 127 * 256, code = 256 * codes + low, low in [-128, 127].
+  void (*quantise)(const float* x, int in, int group, std::int8_t* codes, std::int8_t* low, float* scales,
+                   std::int32_t* sums);
   // Tiles [first_tile, last_tile) for rows [first_row, last_row).
   void (*linear_int8)(const AffineWeight&, const QuantRows&, const LinearOutput&, int first_tile, int last_tile,
                       int first_row, int last_row);

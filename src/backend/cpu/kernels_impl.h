@@ -14,7 +14,8 @@ namespace {
 constexpr float kVanishing = 0x1p-110f;  // groups below it count as zeros: limit / amax would overflow
 
 template <typename S>
-void quantise(const float* x, int in, int group, std::int8_t* codes, std::int8_t* low, float* scales, std::int32_t* sums) {
+void quantise(const float* x, int in, int group, std::int8_t* codes, std::int8_t* low, float* scales,
+              std::int32_t* sums) {
   const float limit = low != nullptr ? 127.0f * 256 : 127.0f;
   for (int g = 0; g * group < in; ++g) {
     const float* xs = x + g * group;
@@ -29,7 +30,8 @@ void quantise(const float* x, int in, int group, std::int8_t* codes, std::int8_t
     } else {
       for (int i = 0; i < group; i += kLanes) {  // whole numbers and quarters below 2^17: each step is exact
         const auto code = S::round(S::mul(S::load(xs + i), S::set1(inverse)));
-        const auto top = S::round(S::mul(S::add(code, S::set1(0.25f)), S::set1(1.0f / 256)));  // a low digit of 128 is -128
+        const auto top =
+            S::round(S::mul(S::add(code, S::set1(0.25f)), S::set1(1.0f / 256)));  // a low digit of 128 is -128
         S::store_int8(high + i, top);
         S::store_int8(low + g * group + i, S::fma(top, S::set1(-256.0f), code));
       }
@@ -77,7 +79,9 @@ void silu_mul(const float* gate, const float* up, int n, float* y) {
 template <typename S>
 void sigmoid_mul(const float* x, const float* gate, int n, float* y) {
   const auto one = S::set1(1.0f);
-  const auto part = [&](typename S::F value, typename S::F g) { return S::div(value, S::add(one, exp<S>(S::sub(S::zero(), g)))); };
+  const auto part = [&](typename S::F value, typename S::F g) {
+    return S::div(value, S::add(one, exp<S>(S::sub(S::zero(), g))));
+  };
   int i = 0;
   for (; i + kLanes <= n; i += kLanes) S::store(y + i, part(S::load(x + i), S::load(gate + i)));
   if (i < n) {
@@ -109,8 +113,10 @@ inline std::ptrdiff_t block_offset(const KvView& kv, int block) {
 
 template <typename S, bool kBf16>
 inline typename S::F load_kv(const void* base, std::ptrdiff_t at) {
-  if constexpr (kBf16) return S::load_bf16(static_cast<const std::uint16_t*>(base) + at);
-  else return S::load(static_cast<const float*>(base) + at);
+  if constexpr (kBf16)
+    return S::load_bf16(static_cast<const std::uint16_t*>(base) + at);
+  else
+    return S::load(static_cast<const float*>(base) + at);
 }
 
 // Scores of kQueries against kBlocks consecutive blocks of 16 keys.
@@ -135,7 +141,8 @@ inline void score_blocks(const AttentionCall& call, int block, int first_block, 
 
 // Sums p * value over the whole blocks [first_block, last_block) for 64 dims at a time (or what is left of dim).
 template <typename S, bool kBf16, int kQueries, int kVectors>
-inline void value_blocks(const AttentionCall& call, int first_block, int last_block, const float* p, int dim0, float* out) {
+inline void value_blocks(const AttentionCall& call, int first_block, int last_block, const float* p, int dim0,
+                         float* out) {
   typename S::F acc[kQueries][kVectors];
   for (int q = 0; q < kQueries; ++q)
     for (int v = 0; v < kVectors; ++v) acc[q][v] = S::zero();
@@ -144,7 +151,8 @@ inline void value_blocks(const AttentionCall& call, int first_block, int last_bl
     const float* weights = p + (block - first_block) * kLanes;
     for (int j = 0; j < kLanes; ++j) {
       for (int v = 0; v < kVectors; ++v) {
-        const auto value = load_kv<S, kBf16>(call.kv.values, at + static_cast<std::ptrdiff_t>(j) * call.kv.dim + v * kLanes);
+        const auto value =
+            load_kv<S, kBf16>(call.kv.values, at + static_cast<std::ptrdiff_t>(j) * call.kv.dim + v * kLanes);
         for (int q = 0; q < kQueries; ++q) acc[q][v] = S::fma(value, S::set1(weights[q * kSpan + j]), acc[q][v]);
       }
     }
@@ -160,7 +168,8 @@ inline void value_tail(const AttentionCall& call, int block, int count, const fl
   for (int d = 0; d < call.kv.dim; d += kLanes) {
     auto acc = S::load(out + d);
     for (int j = 0; j < count; ++j)
-      acc = S::fma(load_kv<S, kBf16>(call.kv.values, at + static_cast<std::ptrdiff_t>(j) * call.kv.dim + d), S::set1(weights[j]), acc);
+      acc = S::fma(load_kv<S, kBf16>(call.kv.values, at + static_cast<std::ptrdiff_t>(j) * call.kv.dim + d),
+                   S::set1(weights[j]), acc);
     S::store(out + d, acc);
   }
 }
@@ -219,7 +228,8 @@ inline void attend(const AttentionCall& call) {
   for (int first = 0; first <= last_block; first += kSpanBlocks) {
     const int end = first + kSpanBlocks <= last_block ? first + kSpanBlocks : last_block + 1;
     int block = first;
-    for (; block + kBlocks <= end; block += kBlocks) score_blocks<S, kBf16, kQueries, kBlocks>(call, block, first, scores);
+    for (; block + kBlocks <= end; block += kBlocks)
+      score_blocks<S, kBf16, kQueries, kBlocks>(call, block, first, scores);
     for (; block < end; ++block) score_blocks<S, kBf16, kQueries, 1>(call, block, first, scores);
     const bool tail = end == last_block + 1;
     float span_max[kQueries], span_sum[kQueries];
@@ -249,14 +259,20 @@ void attention(const AttentionCall& call) {
   const auto with_queries = [&](auto bf16) {
     constexpr bool kBf16 = decltype(bf16)::value != 0;
     switch (call.queries) {
-      case 1: return attend<S, kBf16, 1>(call);
-      case 2: return attend<S, kBf16, 2>(call);
-      case 3: return attend<S, kBf16, 3>(call);
-      default: return attend<S, kBf16, 4>(call);
+      case 1:
+        return attend<S, kBf16, 1>(call);
+      case 2:
+        return attend<S, kBf16, 2>(call);
+      case 3:
+        return attend<S, kBf16, 3>(call);
+      default:
+        return attend<S, kBf16, 4>(call);
     }
   };
-  if (call.kv.bf16) with_queries(Int<1>{});
-  else with_queries(Int<0>{});
+  if (call.kv.bf16)
+    with_queries(Int<1>{});
+  else
+    with_queries(Int<0>{});
 }
 
 }  // namespace

@@ -26,7 +26,8 @@ void plan(std::span<const LinearJob> jobs, int rows, int threads, std::vector<Un
   for (int first_row = 0; first_row < rows; first_row += row_block)
     for (int j = 0; j < static_cast<int>(jobs.size()); ++j)
       for (int tile = 0, tiles = packed(jobs[static_cast<std::size_t>(j)]).tiles(); tile < tiles; tile += tile_block)
-        units.push_back({j, tile, std::min(tile + tile_block, tiles), first_row, std::min(first_row + row_block, rows)});
+        units.push_back(
+            {j, tile, std::min(tile + tile_block, tiles), first_row, std::min(first_row + row_block, rows)});
 }
 
 }  // namespace
@@ -70,8 +71,10 @@ void CpuBackend::prepare(const Matrix& x, std::span<const LinearJob> jobs) {
   if (plain_.size() < rows * width) plain_.resize(rows * width);
   for (int row = 0; row < x.rows; ++row) {
     float* to = plain_.data() + static_cast<std::size_t>(row) * width;
-    if (act_ == Act::kBF16) kernels_->round_bf16(x.row(row), x.width, to);
-    else std::copy_n(x.row(row), width, to);
+    if (act_ == Act::kBF16)
+      kernels_->round_bf16(x.row(row), x.width, to);
+    else
+      std::copy_n(x.row(row), width, to);
   }
 }
 
@@ -87,13 +90,16 @@ void CpuBackend::linear(const Matrix& x, std::span<const LinearJob> jobs) {
     const PackedWeight& weight = packed(job);
     const LinearOutput out{job.out.data, job.out.stride, job.bias, job.add};
     if (!weight.is_affine()) {
-      kernels_->linear_dense(weight.dense(), plain_.data(), round, out, unit.first_tile, unit.last_tile, unit.first_row, unit.last_row);
+      kernels_->linear_dense(weight.dense(), plain_.data(), round, out, unit.first_tile, unit.last_tile, unit.first_row,
+                             unit.last_row);
     } else if (act_ == Act::kInt8) {
       const Quantised& rows = quantised(weight.affine().group, job.fine);
-      const QuantRows view{rows.codes.data(), job.fine ? rows.low.data() : nullptr, rows.scales.data(), rows.sums.data()};
+      const QuantRows view{rows.codes.data(), job.fine ? rows.low.data() : nullptr, rows.scales.data(),
+                           rows.sums.data()};
       kernels_->linear_int8(weight.affine(), view, out, unit.first_tile, unit.last_tile, unit.first_row, unit.last_row);
     } else {
-      kernels_->linear_f32(weight.affine(), plain_.data(), round, out, unit.first_tile, unit.last_tile, unit.first_row, unit.last_row);
+      kernels_->linear_f32(weight.affine(), plain_.data(), round, out, unit.first_tile, unit.last_tile, unit.first_row,
+                           unit.last_row);
     }
   });
 }

@@ -1,6 +1,7 @@
 // Linear kernels over one instruction set S of simd.h. A lane is an output feature and holds its own sum, so a row's
 // bits depend neither on the rows beside it nor on how tiles are shared out among threads.
-// int8: for each group ascending: exact int32 dot (two digits: 256 * high dot + low dot); acc = fma(float(dot), scale * row_scale, acc);
+// int8: for each group ascending: exact int32 dot (two digits: 256 * high dot + low dot); acc = fma(float(dot), scale *
+// row_scale, acc);
 //       then, unless symmetric, acc = fma(bias, row_scale * float(sum of codes), acc).
 // f32:  acc = fma(fma(code, scale, bias), x[k], acc) for k ascending.
 #pragma once
@@ -16,9 +17,12 @@ constexpr std::size_t chunk_bytes(int bits) { return static_cast<std::size_t>(kL
 template <typename S>
 inline typename S::F load_scale(ScaleType type, const void* base, std::size_t index) {
   switch (type) {
-    case ScaleType::kF16: return S::load_f16(static_cast<const std::uint16_t*>(base) + index);
-    case ScaleType::kBF16: return S::load_bf16(static_cast<const std::uint16_t*>(base) + index);
-    case ScaleType::kF32: break;
+    case ScaleType::kF16:
+      return S::load_f16(static_cast<const std::uint16_t*>(base) + index);
+    case ScaleType::kBF16:
+      return S::load_bf16(static_cast<const std::uint16_t*>(base) + index);
+    case ScaleType::kF32:
+      break;
   }
   return S::load(static_cast<const float*>(base) + index);
 }
@@ -130,7 +134,8 @@ inline void int8_block(const AffineWeight& w, const QuantRows& x, const LinearOu
 }
 
 template <typename S, int kBits, int kTiles, int kRows>
-inline void f32_block(const AffineWeight& w, const float* x, bool round_bf16, const LinearOutput& out, int tile, int row) {
+inline void f32_block(const AffineWeight& w, const float* x, bool round_bf16, const LinearOutput& out, int tile,
+                      int row) {
   using F = typename S::F;
   const int groups = w.in / w.group, chunks = w.group / kChunk;
   const std::size_t tile_bytes = chunk_bytes(kBits) * (w.in / kChunk);
@@ -154,7 +159,8 @@ inline void f32_block(const AffineWeight& w, const float* x, bool round_bf16, co
             F weight = S::fma(codes[j], scale, bias);
             if (round_bf16) weight = S::round_bf16(weight);
             for (int r = 0; r < kRows; ++r)
-              acc[t][r] = S::fma(weight, S::set1(xs[static_cast<std::ptrdiff_t>(r) * w.in + c * kChunk + 4 * s + j]), acc[t][r]);
+              acc[t][r] = S::fma(weight, S::set1(xs[static_cast<std::ptrdiff_t>(r) * w.in + c * kChunk + 4 * s + j]),
+                                 acc[t][r]);
           }
         }
       }
@@ -165,7 +171,8 @@ inline void f32_block(const AffineWeight& w, const float* x, bool round_bf16, co
 }
 
 template <typename S, int kTiles, int kRows>
-inline void dense_block(const DenseWeight& w, const float* x, bool round_bf16, const LinearOutput& out, int tile, int row) {
+inline void dense_block(const DenseWeight& w, const float* x, bool round_bf16, const LinearOutput& out, int tile,
+                        int row) {
   using F = typename S::F;
   const float* xs = x + static_cast<std::ptrdiff_t>(row) * w.in;
   const std::size_t tile_elements = static_cast<std::size_t>(w.in) * kLanes;
@@ -203,12 +210,18 @@ inline void cover(int first_tile, int last_tile, int first_row, int last_row, Bl
 template <typename Fn>
 inline void with_bits(int bits, Fn fn) {
   switch (bits) {
-    case 2: return fn(Int<2>{});
-    case 3: return fn(Int<3>{});
-    case 4: return fn(Int<4>{});
-    case 5: return fn(Int<5>{});
-    case 6: return fn(Int<6>{});
-    default: return fn(Int<8>{});
+    case 2:
+      return fn(Int<2>{});
+    case 3:
+      return fn(Int<3>{});
+    case 4:
+      return fn(Int<4>{});
+    case 5:
+      return fn(Int<5>{});
+    case 6:
+      return fn(Int<6>{});
+    default:
+      return fn(Int<8>{});
   }
 }
 
@@ -234,7 +247,8 @@ void linear_f32(const AffineWeight& w, const float* x, bool round_bf16, const Li
                 int last_tile, int first_row, int last_row) {
   with_bits(w.bits, [&](auto bits) {
     cover<2, 4, 1>(first_tile, last_tile, first_row, last_row, [&](auto tiles, auto rows, int tile, int row) {
-      f32_block<S, decltype(bits)::value, decltype(tiles)::value, decltype(rows)::value>(w, x, round_bf16, out, tile, row);
+      f32_block<S, decltype(bits)::value, decltype(tiles)::value, decltype(rows)::value>(w, x, round_bf16, out, tile,
+                                                                                         row);
     });
   });
 }

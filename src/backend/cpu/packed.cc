@@ -34,8 +34,9 @@ float get_scale(ScaleType type, const void* base, std::size_t index) {
   return type == ScaleType::kF16 ? f16_to_f32(bits) : bf16_to_f32(bits);
 }
 
-// Calls fn(word offset within the chunk, shift in each byte, shift in the code, mask of a byte) for each plane that holds
-// a part of the codes of (lane, vector): four consecutive k in one 32-bit word. The first plane holds the lowest bits.
+// Calls fn(word offset within the chunk, shift in each byte, shift in the code, mask of a byte) for each plane that
+// holds a part of the codes of (lane, vector): four consecutive k in one 32-bit word. The first plane holds the lowest
+// bits.
 template <typename Fn>
 void for_planes(int bits, int lane, int vector, Fn fn) {
   if (bits == 8) return fn(16 * vector + lane, 0, 0, 0xFFu);
@@ -74,8 +75,10 @@ unsigned get_code(const std::uint8_t* chunk, int bits, int lane, int k) {
 
 }  // namespace
 
-Result<std::unique_ptr<Weight>> PackedWeight::from(const AffineReader& reader, std::span<const int> row_map, ThreadTeam& team) {
-  const int in = reader.in(), out = row_map.empty() ? reader.out() : static_cast<int>(row_map.size()), bits = reader.bits(), group = reader.group(), groups = reader.groups();
+Result<std::unique_ptr<Weight>> PackedWeight::from(const AffineReader& reader, std::span<const int> row_map,
+                                                   ThreadTeam& team) {
+  const int in = reader.in(), out = row_map.empty() ? reader.out() : static_cast<int>(row_map.size()),
+            bits = reader.bits(), group = reader.group(), groups = reader.groups();
   auto packed = std::make_unique<PackedWeight>();
   packed->out_ = out;
   packed->in_ = in;
@@ -88,7 +91,9 @@ Result<std::unique_ptr<Weight>> PackedWeight::from(const AffineReader& reader, s
   // Biases first in a pass of their own: a symmetric weight stores none.
   std::atomic<bool> symmetric{true};
   const float zero = static_cast<float>(1 << (bits - 1));
-  const auto source_row = [&](int feature) { return row_map.empty() ? feature : row_map[static_cast<std::size_t>(feature)]; };
+  const auto source_row = [&](int feature) {
+    return row_map.empty() ? feature : row_map[static_cast<std::size_t>(feature)];
+  };
   team.run(tiles, [&](int tile, int) {
     if (!symmetric.load(std::memory_order_relaxed)) return;
     std::vector<std::uint8_t> codes(static_cast<std::size_t>(in));
@@ -112,7 +117,8 @@ Result<std::unique_ptr<Weight>> PackedWeight::from(const AffineReader& reader, s
       reader.read(source_row(tile * kLanes + lane), codes.data(), scales.data(), biases.data());
       std::uint8_t* tile_codes = code_base + static_cast<std::size_t>(tile) * tile_bytes;
       for (int chunk = 0; chunk < in / kChunk; ++chunk)
-        put_chunk(tile_codes + static_cast<std::size_t>(chunk) * chunk_bytes(bits), bits, lane, codes.data() + chunk * kChunk);
+        put_chunk(tile_codes + static_cast<std::size_t>(chunk) * chunk_bytes(bits), bits, lane,
+                  codes.data() + chunk * kChunk);
       for (int g = 0; g < groups; ++g) {
         const std::size_t at = (static_cast<std::size_t>(tile) * groups + g) * kLanes + lane;
         put_scale(type, scale_base, at, scales[static_cast<std::size_t>(g)]);
@@ -122,12 +128,13 @@ Result<std::unique_ptr<Weight>> PackedWeight::from(const AffineReader& reader, s
   });
   packed->affine_ = {out, in, bits, group, symmetric.load(), type, code_base, scale_base, bias_base};
   packed->bytes_ = packed->storage_.bytes();
-  packed->format_ = fmt::format("affine {} bits, groups of {}, {} scales{}", bits, group, info(reader.scale_dtype()).name,
-                                symmetric ? ", symmetric" : "");
+  packed->format_ = fmt::format("affine {} bits, groups of {}, {} scales{}", bits, group,
+                                info(reader.scale_dtype()).name, symmetric ? ", symmetric" : "");
   return std::unique_ptr<Weight>(std::move(packed));
 }
 
-Result<std::unique_ptr<Weight>> PackedWeight::from(const DenseReader& reader, std::span<const int> row_map, ThreadTeam& team) {
+Result<std::unique_ptr<Weight>> PackedWeight::from(const DenseReader& reader, std::span<const int> row_map,
+                                                   ThreadTeam& team) {
   const int in = reader.in(), out = row_map.empty() ? reader.out() : static_cast<int>(row_map.size());
   auto packed = std::make_unique<PackedWeight>();
   packed->out_ = out;
@@ -143,7 +150,8 @@ Result<std::unique_ptr<Weight>> PackedWeight::from(const DenseReader& reader, st
       const int feature = tile * kLanes + lane;
       reader.read(row_map.empty() ? feature : row_map[static_cast<std::size_t>(feature)], row.data());
       for (int k = 0; k < in; ++k)
-        put_scale(type, base, (static_cast<std::size_t>(tile) * in + k) * kLanes + lane, row[static_cast<std::size_t>(k)]);
+        put_scale(type, base, (static_cast<std::size_t>(tile) * in + k) * kLanes + lane,
+                  row[static_cast<std::size_t>(k)]);
     }
   });
   packed->dense_ = {out, in, type, base};
@@ -155,17 +163,21 @@ Result<std::unique_ptr<Weight>> PackedWeight::from(const DenseReader& reader, st
 void PackedWeight::expand(int row, float* out) const {
   const int tile = row / kLanes, lane = row % kLanes;
   if (!is_affine()) {
-    for (int k = 0; k < in_; ++k) out[k] = get_scale(dense_.type, dense_.values, (static_cast<std::size_t>(tile) * in_ + k) * kLanes + lane);
+    for (int k = 0; k < in_; ++k)
+      out[k] = get_scale(dense_.type, dense_.values, (static_cast<std::size_t>(tile) * in_ + k) * kLanes + lane);
     return;
   }
   const AffineWeight& w = affine_;
   const int groups = in_ / w.group;
-  const std::uint8_t* codes = w.codes + static_cast<std::size_t>(tile) * chunk_bytes(w.bits) * static_cast<std::size_t>(in_ / kChunk);
+  const std::uint8_t* codes =
+      w.codes + static_cast<std::size_t>(tile) * chunk_bytes(w.bits) * static_cast<std::size_t>(in_ / kChunk);
   for (int k = 0; k < in_; ++k) {
     const std::size_t at = (static_cast<std::size_t>(tile) * groups + k / w.group) * kLanes + lane;
     const float scale = get_scale(w.scale_type, w.scales, at);
-    const float bias = w.symmetric ? scale * -static_cast<float>(1 << (w.bits - 1)) : get_scale(w.scale_type, w.biases, at);
-    const unsigned code = get_code(codes + static_cast<std::size_t>(k / kChunk) * chunk_bytes(w.bits), w.bits, lane, k % kChunk);
+    const float bias =
+        w.symmetric ? scale * -static_cast<float>(1 << (w.bits - 1)) : get_scale(w.scale_type, w.biases, at);
+    const unsigned code =
+        get_code(codes + static_cast<std::size_t>(k / kChunk) * chunk_bytes(w.bits), w.bits, lane, k % kChunk);
     out[k] = std::fma(static_cast<float>(code), scale, bias);
   }
 }

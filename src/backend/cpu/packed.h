@@ -13,8 +13,10 @@ namespace steadfast::cpu {
 
 class PackedWeight : public Weight {
  public:
-  static Result<std::unique_ptr<Weight>> from(const AffineReader& reader, std::span<const int> row_map, ThreadTeam& team);
-  static Result<std::unique_ptr<Weight>> from(const DenseReader& reader, std::span<const int> row_map, ThreadTeam& team);
+  static Result<std::unique_ptr<Weight>> from(const AffineReader& reader, std::span<const int> row_map,
+                                              ThreadTeam& team);
+  static Result<std::unique_ptr<Weight>> from(const DenseReader& reader, std::span<const int> row_map,
+                                              ThreadTeam& team);
 
   bool is_affine() const { return affine_.codes != nullptr; }
   const AffineWeight& affine() const { return affine_; }

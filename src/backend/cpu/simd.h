@@ -96,7 +96,9 @@ struct Scalar {
   }
   // a * 2^n for whole n in [-126, 127].
   static F scale2(F a, F n) {
-    return each([&](int i) { return a.v[i] * as_float(static_cast<std::uint32_t>(static_cast<std::int32_t>(n.v[i]) + 127) << 23); });
+    return each([&](int i) {
+      return a.v[i] * as_float(static_cast<std::uint32_t>(static_cast<std::int32_t>(n.v[i]) + 127) << 23);
+    });
   }
   static I izero() {
     return each_int([](int) { return 0; });
@@ -241,7 +243,8 @@ struct Avx2 {
   }
   static F scale2(F x, F n) {
     const auto power = [](__m256 k) {
-      return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(_mm256_cvtps_epi32(k), _mm256_set1_epi32(127)), 23));
+      return _mm256_castsi256_ps(
+          _mm256_slli_epi32(_mm256_add_epi32(_mm256_cvtps_epi32(k), _mm256_set1_epi32(127)), 23));
     };
     return {_mm256_mul_ps(x.a, power(n.a)), _mm256_mul_ps(x.b, power(n.b))};
   }
@@ -266,7 +269,8 @@ struct Avx2 {
   }
   static F round_bf16(F x) { return {_mm256_castsi256_ps(bf16_bits(x.a)), _mm256_castsi256_ps(bf16_bits(x.b))}; }
   static B load_bytes(const std::uint8_t* p) {
-    return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)), _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p + 32))};
+    return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)),
+            _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p + 32))};
   }
   template <int kShift>
   static B field(B x, std::uint8_t mask) {
@@ -275,7 +279,8 @@ struct Avx2 {
   }
   template <int kShift>
   static B merge(B x, B high) {
-    return {_mm256_or_si256(x.a, _mm256_slli_epi16(high.a, kShift)), _mm256_or_si256(x.b, _mm256_slli_epi16(high.b, kShift))};
+    return {_mm256_or_si256(x.a, _mm256_slli_epi16(high.a, kShift)),
+            _mm256_or_si256(x.b, _mm256_slli_epi16(high.b, kShift))};
   }
   template <int kBits>
   static I dot(I acc, B w, const std::int8_t* x) {
@@ -350,7 +355,9 @@ struct Avx512 {
     const __mmask16 mask = count >= 16 ? 0xFFFF : static_cast<__mmask16>((1u << (count > 0 ? count : 0)) - 1);
     return _mm512_mask_blend_ps(mask, y, x);
   }
-  static F less_then(F x, F y, F yes, F no) { return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(x, y, _CMP_LT_OQ), no, yes); }
+  static F less_then(F x, F y, F yes, F no) {
+    return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(x, y, _CMP_LT_OQ), no, yes);
+  }
   static F scale2(F x, F n) {
     const __m512i power = _mm512_slli_epi32(_mm512_add_epi32(_mm512_cvtps_epi32(n), _mm512_set1_epi32(127)), 23);
     return _mm512_mul_ps(x, _mm512_castsi512_ps(power));

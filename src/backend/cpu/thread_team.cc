@@ -41,8 +41,10 @@ void ThreadTeam::run_units(int units, UnitFn fn, const void* context) {
   for (int spins = 0;; ++spins) {
     const int left = left_.load(std::memory_order_acquire);
     if (left == 0) return;
-    if (spins < kSpins) pause_cpu();
-    else left_.wait(left, std::memory_order_acquire);
+    if (spins < kSpins)
+      pause_cpu();
+    else
+      left_.wait(left, std::memory_order_acquire);
   }
 }
 
@@ -50,8 +52,10 @@ void ThreadTeam::work(int thread) {
   std::uint32_t seen = 0;
   for (;;) {
     for (int spins = 0; generation_.load(std::memory_order_acquire) == seen; ++spins) {
-      if (spins < kSpins) pause_cpu();
-      else generation_.wait(seen, std::memory_order_acquire);
+      if (spins < kSpins)
+        pause_cpu();
+      else
+        generation_.wait(seen, std::memory_order_acquire);
     }
     ++seen;
     if (stop_.load()) return;

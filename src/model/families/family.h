@@ -10,7 +10,7 @@
 namespace steadfast {
 
 struct Family {
-  const char* name;                  // model_type in config.json
+  const char* name;  // model_type in config.json
   void (*read)(Fields& fields, ModelConfig& config);
   const char* other_name = nullptr;  // another spelling of model_type
   const char* gguf_name = nullptr;   // architecture in GGUF, where it is not the name

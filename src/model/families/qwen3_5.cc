@@ -14,7 +14,8 @@ void read_layers(Fields& fields, ModelConfig& config) {
     return fields.note(fmt::format("\"layer_types\" must name the kind of each of the {} layers", config.layers));
   for (std::size_t i = 0; i < types.size(); ++i) {
     if (types[i] != "linear_attention" && types[i] != "full_attention")
-      return fields.note(fmt::format("\"layer_types\": layer {} is {}; linear_attention and full_attention are supported", i, types[i].dump()));
+      return fields.note(fmt::format(
+          "\"layer_types\": layer {} is {}; linear_attention and full_attention are supported", i, types[i].dump()));
     config.recurrent[i] = types[i] == "linear_attention";
   }
 }
@@ -28,10 +29,13 @@ void read(Fields& fields, ModelConfig& config) {
   linear.value_dim = fields.required("linear_value_head_dim", 1, 512);
   linear.taps = fields.integer("linear_conv_kernel_dim", 2, 16, 4);
   if (linear.value_heads % linear.key_heads != 0)
-    fields.note(fmt::format("\"linear_num_value_heads\" {} is not a multiple of \"linear_num_key_heads\" {}", linear.value_heads, linear.key_heads));
-  if (linear.key_dim % 16 != 0) fields.note(fmt::format("\"linear_key_head_dim\" {} is not a multiple of 16", linear.key_dim));
+    fields.note(fmt::format("\"linear_num_value_heads\" {} is not a multiple of \"linear_num_key_heads\" {}",
+                            linear.value_heads, linear.key_heads));
+  if (linear.key_dim % 16 != 0)
+    fields.note(fmt::format("\"linear_key_head_dim\" {} is not a multiple of 16", linear.key_dim));
   const std::string gate = fields.text("output_gate_type", "swish");
-  if (gate != "swish" && gate != "silu") fields.note(fmt::format("\"output_gate_type\" {} is not supported; swish is", gate));
+  if (gate != "swish" && gate != "silu")
+    fields.note(fmt::format("\"output_gate_type\" {} is not supported; swish is", gate));
   config.qk_norm = true;
   config.output_gate = fields.boolean("attn_output_gate", true);
   config.qkv_bias = config.output_bias = fields.boolean("attention_bias", false);

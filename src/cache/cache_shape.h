@@ -1,0 +1,25 @@
+// What one model keeps for a stream: keys and values of attention layers, states of recurrent layers.
+#pragma once
+
+#include "backend/backend.h"
+
+namespace steadfast {
+
+struct CacheShape {
+  int layers = 0, kv_heads = 0, dim = 0;  // attention layers
+  DType dtype = DType::kBF16;
+  int delta_layers = 0;  // recurrent layers
+  DeltaShape delta;
+
+  // Elements of one layer's keys (or values) for `positions`.
+  std::size_t layer_elements(int positions) const {
+    return static_cast<std::size_t>(kv_heads) * static_cast<std::size_t>(dim) * static_cast<std::size_t>(positions);
+  }
+  std::size_t bytes_per_position() const {
+    return 2 * static_cast<std::size_t>(layers) * layer_elements(1) * info(dtype).block_bytes;
+  }
+  std::size_t delta_floats() const { return delta_layers > 0 ? delta.conv_floats() + delta.state_floats() : 0; }
+  std::size_t state_bytes() const { return static_cast<std::size_t>(delta_layers) * delta_floats() * sizeof(float); }
+};
+
+}  // namespace steadfast
