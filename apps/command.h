@@ -16,6 +16,7 @@ void add_generate(CLI::App& app, int& exit_status);
 void add_score(CLI::App& app, int& exit_status);
 void add_chat(CLI::App& app, int& exit_status);
 void add_info(CLI::App& app, int& exit_status);
+void add_verify(CLI::App& app, int& exit_status);
 void add_serve(CLI::App& app, int& exit_status);
 void add_bench(CLI::App& app, int& exit_status);
 

@@ -18,9 +18,7 @@ void ModelOptions::add_to(CLI::App& command) {
   command.add_option("--kv-dtype", kv_dtype, "Cache type: bf16 or f32 (default: f32 with --act f32, else bf16)");
 }
 
-Result<std::unique_ptr<LoadedModel>> ModelOptions::load() const {
-  auto path = resolve_model(model);
-  if (!path) return path.status();
+Result<LoadOptions> ModelOptions::load_options() const {
   LoadOptions options;
   options.device = device;
   options.threads = threads;
@@ -28,14 +26,21 @@ Result<std::unique_ptr<LoadedModel>> ModelOptions::load() const {
   auto parsed_act = parse_act(act);
   if (!parsed_act) return parsed_act.status();
   options.act = *parsed_act;
-  if (!kv_dtype.empty()) {
-    auto parsed = parse_kv_dtype(kv_dtype);
-    if (!parsed) return parsed.status();
-    options.kv_dtype = *parsed;
-  }
+  if (kv_dtype.empty()) return options;
+  auto parsed = parse_kv_dtype(kv_dtype);
+  if (!parsed) return parsed.status();
+  options.kv_dtype = *parsed;
+  return options;
+}
+
+Result<std::unique_ptr<LoadedModel>> ModelOptions::load() const {
+  auto path = resolve_model(model);
+  if (!path) return path.status();
+  auto options = load_options();
+  if (!options) return options.status();
   ProgressBar bar("loading");
-  options.progress = [&bar](int done, int total) { bar.show(done, total); };
-  auto loaded = load_model(*path, options);
+  options->progress = [&bar](int done, int total) { bar.show(done, total); };
+  auto loaded = load_model(*path, *options);
   bar.clear();
   return loaded;
 }

@@ -16,6 +16,8 @@ struct ModelOptions {
 
   // MODEL, --device, --threads, --act, --kv-dtype.
   void add_to(CLI::App& command);
+  // The options checked; without progress.
+  Result<LoadOptions> load_options() const;
   // Loads with a progress bar on a terminal.
   Result<std::unique_ptr<LoadedModel>> load() const;
 };

@@ -29,6 +29,7 @@ int main(int argc, char** argv) {
   steadfast::add_tokenize(app, exit_status);
   steadfast::add_detokenize(app, exit_status);
   steadfast::add_template(app, exit_status);
+  steadfast::add_verify(app, exit_status);
   steadfast::add_info(app, exit_status);
   steadfast::add_pull(app, exit_status);
   steadfast::add_bench(app, exit_status);

@@ -1,12 +1,9 @@
-// Models and comparisons of the row law's tests.
+// Models of the row law's tests.
 #include "law_models.h"
 
 #include <gtest/gtest.h>
 
-#include <bit>
-
 #include "base/config.h"
-#include "engine/score.h"
 
 namespace steadfast::test {
 
@@ -35,37 +32,10 @@ std::unique_ptr<LoadedModel> load(const LawModel& model, const Setting& setting)
   return loaded ? std::move(*loaded) : nullptr;
 }
 
-std::vector<TokenId> some_ids(const LoadedModel& loaded, int count, std::uint64_t seed) {
-  std::vector<TokenId> ids;
-  std::uint64_t x = seed * 0x9E3779B97F4A7C15u + 1;
-  for (int i = 0; i < count; ++i) {
-    x = x * 6364136223846793005u + 1442695040888963407u;
-    ids.push_back(static_cast<TokenId>((x >> 33) % static_cast<std::uint64_t>(loaded.card.vocab_size)));
-  }
-  return ids;
-}
-
-std::vector<float> logits_of(const LoadedModel& loaded, const std::vector<TokenId>& ids, int chunk) {
-  std::vector<float> all;
-  const auto vocab = static_cast<std::size_t>(loaded.card.vocab_size);
-  const auto status = score(loaded, ids, chunk, [&](int, int rows, const float* logits) {
-    all.insert(all.end(), logits, logits + static_cast<std::size_t>(rows) * vocab);
-    return Status::ok();
-  });
-  EXPECT_TRUE(status.is_ok()) << status.message();
-  return all;
-}
-
-std::string first_difference(const std::vector<float>& a, const std::vector<float>& b, std::size_t width) {
-  if (a.size() != b.size()) return fmt::format("sizes {} and {}", a.size(), b.size());
-  std::size_t differing = 0, first = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    if (std::bit_cast<std::uint32_t>(a[i]) == std::bit_cast<std::uint32_t>(b[i])) continue;
-    if (differing++ == 0) first = i;
-  }
-  if (differing == 0) return "equal";
-  return fmt::format("{} of {} differ, first at position {} ({} and {})", differing, a.size(), first / width, a[first],
-                     b[first]);
+std::vector<float> scored(const LoadedModel& loaded, const std::vector<TokenId>& ids, int chunk) {
+  auto logits = logits_of(loaded, ids, chunk);
+  EXPECT_TRUE(logits.is_ok()) << logits.message();
+  return logits ? std::move(*logits) : std::vector<float>();
 }
 
 }  // namespace steadfast::test

@@ -1,4 +1,4 @@
-// What the tests of the row law share: the models they run on, rounds built by hand, and the comparison of bits.
+// The models that the tests of the row law run on, loaded under the settings that must not matter.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/load_model.h"
+#include "verify/compare.h"
 
 namespace steadfast::test {
 
@@ -28,13 +28,7 @@ struct Setting {
 // Fails the test where the model does not load.
 std::unique_ptr<LoadedModel> load(const LawModel& model, const Setting& setting);
 
-// `count` ids that depend on the seed alone.
-std::vector<TokenId> some_ids(const LoadedModel& loaded, int count, std::uint64_t seed);
-
-// Logits of every position, computed in pieces of `chunk` rows.
-std::vector<float> logits_of(const LoadedModel& loaded, const std::vector<TokenId>& ids, int chunk);
-
-// "equal", or the first position that differs and how many do: compares bits, so NaN equals NaN and 0 differs from -0.
-std::string first_difference(const std::vector<float>& a, const std::vector<float>& b, std::size_t width);
+// logits_of() that fails the test instead of returning a Status.
+std::vector<float> scored(const LoadedModel& loaded, const std::vector<TokenId>& ids, int chunk);
 
 }  // namespace steadfast::test

@@ -1,12 +1,10 @@
 // The row law: a row's bits are a function of its stream's own tokens. Each test is one row of design.md's table.
 #include <gtest/gtest.h>
 
-#include <condition_variable>
-#include <mutex>
+#include <bit>
 #include <thread>
 
 #include "backend/cpu/kernels.h"
-#include "engine/engine.h"
 #include "law_models.h"
 #include "rows/draw.h"
 
@@ -47,68 +45,34 @@ INSTANTIATE_TEST_SUITE_P(Models, RowLaw, testing::ValuesIn(cases()), [](const au
 TEST_P(RowLaw, AnyNumberOfThreads) {
   const auto one = open(1);
   const auto ids = some_ids(*one, kPrompt, 1);
-  const auto expected = logits_of(*one, ids, 64);
+  const auto expected = scored(*one, ids, 64);
   for (const int threads : {2, 4})
-    EXPECT_EQ(first_difference(expected, logits_of(*open(threads), ids, 64), vocab(*one)), "equal") << threads;
+    EXPECT_EQ(first_difference(expected, scored(*open(threads), ids, 64), vocab(*one)), "equal") << threads;
 }
 
 TEST_P(RowLaw, AnyInstructionSet) {
   const auto scalar = open(2, "scalar");
   const auto ids = some_ids(*scalar, 24, 2);
-  const auto expected = logits_of(*scalar, ids, 24);
+  const auto expected = scored(*scalar, ids, 24);
   for (const char* isa : {"avx2", "avx512"}) {
     if (cpu::select_kernels(isa) == nullptr) continue;  // this machine lacks it
-    EXPECT_EQ(first_difference(expected, logits_of(*open(2, isa), ids, 24), vocab(*scalar)), "equal") << isa;
+    EXPECT_EQ(first_difference(expected, scored(*open(2, isa), ids, 24), vocab(*scalar)), "equal") << isa;
   }
 }
 
 TEST_P(RowLaw, PromptInPieces) {
   const auto loaded = open();
   const auto ids = some_ids(*loaded, kPrompt, 3);
-  const auto whole = logits_of(*loaded, ids, kPrompt);
+  const auto whole = scored(*loaded, ids, kPrompt);
   for (const int chunk : {1, 7, 64})
-    EXPECT_EQ(first_difference(whole, logits_of(*loaded, ids, chunk), vocab(*loaded)), "equal") << chunk;
+    EXPECT_EQ(first_difference(whole, scored(*loaded, ids, chunk), vocab(*loaded)), "equal") << chunk;
 }
 
-// Runs streams side by side, `step[s]` rows of stream s a round, and returns each one's logits.
-// page: 0: each in a window of its own; else on pages of one pool, taken in turns so that they lie mixed.
 std::vector<std::vector<float>> together(const LoadedModel& loaded, const std::vector<std::vector<TokenId>>& ids,
-                                         const std::vector<int>& step, int page = 0) {
-  const Model& model = *loaded.model;
-  std::unique_ptr<PagePool> pool;
-  if (page > 0)
-    pool = std::move(PagePool::create(model.backend(), model.cache_shape(loaded.kv_dtype), page, 1024 / page)).value();
-  auto workspace = std::move(Workspace::create(model.backend(), model.config(), 256)).value();
-  std::vector<std::unique_ptr<StreamState>> states;
-  for (const auto& own : ids) {
-    const int window = static_cast<int>(own.size());
-    auto state = pool ? StreamState::create_paged(model.backend(), *pool, window)
-                      : StreamState::create(model.backend(), model.cache_shape(loaded.kv_dtype), window);
-    states.push_back(std::move(state).value());
-  }
-  std::vector<std::vector<float>> logits(ids.size());
-  std::vector<std::size_t> done(ids.size(), 0);
-  const auto vocab = static_cast<std::size_t>(loaded.card.vocab_size);
-  for (;;) {
-    Round round;
-    std::vector<std::size_t> owner;
-    for (std::size_t s = 0; s < ids.size(); ++s) {
-      const auto rows = std::min(static_cast<std::size_t>(step[s]), ids[s].size() - done[s]);
-      if (rows == 0) continue;
-      EXPECT_TRUE(states[s]->reserve(static_cast<int>(done[s] + rows)));
-      round.add(*states[s], static_cast<int>(done[s]), ids[s].data() + done[s], static_cast<int>(rows));
-      owner.insert(owner.end(), rows, s);
-      done[s] += rows;
-    }
-    if (round.rows() == 0) return logits;
-    for (int i = 0; i < round.rows(); ++i) round.logit_rows.push_back(i);
-    EXPECT_TRUE(model.forward(round, *workspace).is_ok());
-    std::vector<float> out(owner.size() * vocab);
-    model.head(*workspace, 0, Matrix(out.data(), round.rows(), static_cast<int>(vocab)));
-    for (std::size_t r = 0; r < owner.size(); ++r)
-      logits[owner[r]].insert(logits[owner[r]].end(), out.begin() + static_cast<std::ptrdiff_t>(r * vocab),
-                              out.begin() + static_cast<std::ptrdiff_t>((r + 1) * vocab));
-  }
+                                         const std::vector<int>& steps, int page = 0) {
+  auto logits = logits_together(loaded, ids, steps, page);
+  EXPECT_TRUE(logits.is_ok()) << logits.message();
+  return std::move(logits).value();
 }
 
 TEST_P(RowLaw, StreamsTogether) {
@@ -117,7 +81,7 @@ TEST_P(RowLaw, StreamsTogether) {
                                                  some_ids(*loaded, 50, 6)};
   const auto mixed = together(*loaded, ids, {13, 1, 3});
   for (std::size_t s = 0; s < ids.size(); ++s)
-    EXPECT_EQ(first_difference(logits_of(*loaded, ids[s], 200), mixed[s], vocab(*loaded)), "equal") << "stream " << s;
+    EXPECT_EQ(first_difference(scored(*loaded, ids[s], 200), mixed[s], vocab(*loaded)), "equal") << "stream " << s;
 }
 
 TEST_P(RowLaw, PagesAsWhole) {
@@ -139,32 +103,14 @@ std::unique_ptr<Engine> make_engine(const Case& model, EngineOptions options) {
   return std::move(Engine::create(load(model.model, {model.act, 2, "", std::nullopt}), options)).value();
 }
 
-// Asks the engine for all requests at once.
-std::vector<std::vector<TokenId>> ask(Engine& engine, const std::vector<Request>& requests) {
-  std::mutex mutex;
-  std::condition_variable ended;
-  std::size_t left = requests.size();
-  std::vector<std::vector<TokenId>> ids(requests.size());
-  for (std::size_t i = 0; i < requests.size(); ++i) {
-    ReplyHandler handler;
-    handler.on_piece = [&ids, i](const ReplyPiece& piece) {
-      ids[i].insert(ids[i].end(), piece.ids.begin(), piece.ids.end());
-    };
-    handler.on_end = [&](const ReplyEnd& end) {
-      EXPECT_NE(end.reason, FinishReason::kError) << end.error;
-      const std::lock_guard lock(mutex);
-      --left;
-      ended.notify_all();
-    };
-    EXPECT_TRUE(engine.submit(requests[i], std::move(handler)).is_ok());
-  }
-  std::unique_lock lock(mutex);
-  ended.wait(lock, [&] { return left == 0; });
-  return ids;
+std::vector<std::vector<TokenId>> asked(Engine& engine, const std::vector<Request>& requests) {
+  auto ids = ask(engine, requests);
+  EXPECT_TRUE(ids.is_ok()) << ids.message();
+  return std::move(ids).value();
 }
 
 std::vector<std::vector<TokenId>> replies(const Case& model, int streams, const std::vector<Request>& requests) {
-  return ask(*make_engine(model, {.streams = streams}), requests);
+  return asked(*make_engine(model, {.streams = streams}), requests);
 }
 
 std::vector<Request> some_requests(const LoadedModel& loaded, float temperature) {
@@ -205,10 +151,10 @@ TEST_P(RowLaw, WarmAsColdAndSetAside) {
   }
   const auto cold = replies(GetParam(), 1, requests);
   const auto engine = make_engine(GetParam(), {.streams = 5, .paged = true, .page = kPage, .pool_pages = 12});
-  EXPECT_EQ(ask(*engine, requests), cold) << "first time";
-  EXPECT_EQ(ask(*engine, requests), cold) << "again";
+  EXPECT_EQ(asked(*engine, requests), cold) << "first time";
+  EXPECT_EQ(asked(*engine, requests), cold) << "again";
   for (std::size_t i = 0; i < requests.size(); ++i)
-    EXPECT_EQ(ask(*engine, {requests[i]})[0], cold[i]) << "request " << i << " alone";
+    EXPECT_EQ(asked(*engine, {requests[i]})[0], cold[i]) << "request " << i << " alone";
   while (engine->counters().streams_running > 0) std::this_thread::yield();  // the last stream gives its pages back
   EXPECT_GT(engine->counters().streams_set_aside, 0u);
   EXPECT_GT(engine->counters().prompt_tokens_reused, 0u);
@@ -222,7 +168,7 @@ TEST_P(RowLaw, ReplyRowsAsPromptRows) {
     const auto reply = replies(GetParam(), 1, {request})[0];
     std::vector<TokenId> all = request.prompt;
     all.insert(all.end(), reply.begin(), reply.end());
-    auto logits = logits_of(*loaded, all, 64);
+    auto logits = scored(*loaded, all, 64);
     const std::size_t width = vocab(*loaded),
                       drawable = loaded->tokenizer ? std::min(width, loaded->tokenizer->vocab_size()) : width;
     DrawScratch scratch;
@@ -240,7 +186,7 @@ TEST_P(RowLaw, RolledBackRows) {
   const auto loaded = open();
   const Model& model = *loaded->model;
   const auto ids = some_ids(*loaded, 40, 7), wrong = some_ids(*loaded, 6, 8);
-  const auto expected = logits_of(*loaded, ids, 64);
+  const auto expected = scored(*loaded, ids, 64);
   const auto width = vocab(*loaded);
   auto workspace = std::move(Workspace::create(model.backend(), model.config(), 64)).value();
   for (const int kept : {0, 1, 3, 6}) {
@@ -270,12 +216,12 @@ TEST_P(RowLaw, RolledBackRows) {
 TEST_P(RowLaw, FaultsAreSeen) {
   const auto loaded = open();
   auto ids = some_ids(*loaded, 20, 9);
-  const auto logits = logits_of(*loaded, ids, 64);
+  const auto logits = scored(*loaded, ids, 64);
   auto flipped = logits;
   flipped[flipped.size() / 2] = std::bit_cast<float>(std::bit_cast<std::uint32_t>(flipped[flipped.size() / 2]) ^ 1u);
   EXPECT_NE(first_difference(logits, flipped, vocab(*loaded)), "equal");
   ids[3] = (ids[3] + 1) % loaded->card.vocab_size;
-  EXPECT_NE(first_difference(logits, logits_of(*loaded, ids, 64), vocab(*loaded)), "equal");
+  EXPECT_NE(first_difference(logits, scored(*loaded, ids, 64), vocab(*loaded)), "equal");
   if (loaded->model->config().recurrent.empty()) return;
   // A stale recurrent state: the rows run again without a roll-back.
   const Model& model = *loaded->model;
