@@ -9,14 +9,15 @@ namespace {
 
 std::optional<ApiError> read_ids(const Json& list, const std::string& name, const ModelCard& card,
                                  std::vector<TokenId>& out) {
+  const std::string field = name.substr(0, name.find('['));
   out.reserve(list.size());
   for (std::size_t i = 0; i < list.size(); ++i) {
     const auto id = whole_number(list[i]);
     if (!list[i].is_number()) {
-      return bad_field(name, "'{}[{}]' must be a token id, not {}", name, i, kind_of(list[i]));
+      return bad_field(field, "'{}[{}]' must be a token id, not {}", name, i, kind_of(list[i]));
     }
     if (!id || *id < 0 || *id >= card.vocab_size) {
-      return bad_field(name, "'{}[{}]' is no token id of this model (0 to {})", name, i, card.vocab_size - 1);
+      return bad_field(field, "'{}[{}]' is no token id of this model (0 to {})", name, i, card.vocab_size - 1);
     }
     out.push_back(static_cast<TokenId>(*id));
   }

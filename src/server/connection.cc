@@ -82,18 +82,18 @@ bool Connection::wait_patiently(short events) {
   return ready;
 }
 
-bool Connection::receive(std::chrono::milliseconds most) {
+Connection::Received Connection::receive(std::chrono::milliseconds most) {
   char data[16 * 1024];
   while (true) {
     const ssize_t got = recv(fd_, data, sizeof data, 0);
     if (got > 0) {
       incoming_.append(data, static_cast<std::size_t>(got));
-      return true;
+      return Received::kData;
     }
-    if (got == 0) return false;
+    if (got == 0) return Received::kClosed;
     if (errno == EINTR) continue;
-    if (errno != EAGAIN && errno != EWOULDBLOCK) return false;
-    if (!wait(POLLIN, most)) return false;
+    if (errno != EAGAIN && errno != EWOULDBLOCK) return Received::kClosed;
+    if (!wait(POLLIN, most)) return Received::kLate;
   }
 }
 
@@ -114,7 +114,7 @@ Connection::Head Connection::read_head(const std::function<void()>& started) {
   moved_ = 0;
   incoming_.erase(0, used_);
   used_ = 0;
-  if (incoming_.empty() && !receive(limits_.idle)) return Head::kClosed;
+  if (incoming_.empty() && receive(limits_.idle) != Received::kData) return Head::kClosed;
   started();
   const auto until = Clock::now() + limits_.head;
   std::size_t looked = 0;
@@ -126,12 +126,9 @@ Connection::Head Connection::read_head(const std::function<void()>& started) {
     if (incoming_.size() >= limits_.head_bytes) return refuse(431, "the request's headers are too large");
     looked = incoming_.size() < 3 ? 0 : incoming_.size() - 3;
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now());
-    if (left.count() <= 0) return refuse(408, "the request's headers took too long");
-    const std::size_t before = incoming_.size();
-    if (!receive(left)) {
-      if (Clock::now() < until || incoming_.size() != before) return Head::kClosed;
-      return refuse(408, "the request's headers took too long");
-    }
+    const auto received = left.count() > 0 ? receive(left) : Received::kLate;
+    if (received == Received::kClosed) return Head::kClosed;
+    if (received == Received::kLate) return refuse(408, "the request's headers took too long");
   }
 }
 
@@ -167,8 +164,6 @@ bool Connection::peer_alive() const {
   return (entry.revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL)) == 0;
 }
 
-void Connection::interrupt() { shutdown(fd_, SHUT_RDWR); }
-
 void Connection::linger() {
   constexpr std::size_t kMostBytes = 1024 * 1024;
   constexpr std::chrono::milliseconds kMost{1000};
@@ -178,7 +173,7 @@ void Connection::linger() {
   while (drained < kMostBytes) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now());
     incoming_.clear();
-    if (left.count() <= 0 || !receive(left)) return;
+    if (left.count() <= 0 || receive(left) != Received::kData) return;
     drained += incoming_.size();
   }
 }
@@ -200,7 +195,7 @@ ssize_t Connection::read(char* data, std::size_t size) {
   if (most == 0) return 0;
   while (incoming_.empty()) {
     if (!wait_patiently(POLLIN)) return -1;
-    if (!receive(std::chrono::milliseconds(0))) return -1;
+    if (receive(std::chrono::milliseconds(0)) != Received::kData) return -1;
   }
   const std::size_t take = std::min(most, incoming_.size() - used_);
   incoming_.copy(data, take, used_);

@@ -1,6 +1,6 @@
 // One client's socket as httplib's Stream, with limits that httplib 0.11 lacks: the request's head is read and checked
 // as a whole before httplib parses it, bodies never read past their end, and a peer that is too slow is given up on.
-// Owned and used by one thread; only interrupt() may be called from others.
+// Owned and used by one thread.
 #pragma once
 
 #include <httplib.h>
@@ -51,8 +51,6 @@ class Connection : public httplib::Stream {
   bool wants_close() const { return wants_close_; }
   bool peer_alive() const;  // false once the peer has closed its side
 
-  // Ends every wait on this socket, now and later.
-  void interrupt();
   // Lets the peer read the last reply although it may still be sending: waits a little for its end.
   void linger();
 
@@ -69,7 +67,8 @@ class Connection : public httplib::Stream {
  private:
   bool wait(short events, std::chrono::milliseconds most) const;
   bool wait_patiently(short events);
-  bool receive(std::chrono::milliseconds most);
+  enum class Received { kData, kClosed, kLate };
+  Received receive(std::chrono::milliseconds most);
   Head refuse(int status, const std::string& message);
   Head take_head(std::size_t end);
 

@@ -36,6 +36,20 @@ void read_bias(FieldReader& fields, const ModelCard& card, const RequestLimits& 
   }
 }
 
+// 64 bits, signed or not: a receipt's seed can be sent as it is.
+void read_seed(FieldReader& fields, Generation& out) {
+  const Json* seed = fields.find("seed");
+  if (seed == nullptr) return;
+  if (seed->is_number_unsigned()) {
+    out.sampling.seed = seed->get<std::uint64_t>();
+  } else if (const auto number = whole_number(*seed)) {
+    out.sampling.seed = static_cast<std::uint64_t>(*number);
+  } else {
+    return fields.fail("seed", "'seed' must be an integer of 64 bits");
+  }
+  out.has_seed = true;
+}
+
 void read_sampling(FieldReader& fields, const ModelCard& card, const RequestLimits& limits, Generation& out) {
   SamplingParams& sampling = out.sampling;
   sampling = card.defaults;
@@ -51,12 +65,7 @@ void read_sampling(FieldReader& fields, const ModelCard& card, const RequestLimi
   set(fields.number("presence_penalty", -2, 2), sampling.presence_penalty);
   set(fields.number("frequency_penalty", -2, 2), sampling.frequency_penalty);
   read_bias(fields, card, limits, sampling);
-  constexpr auto kLeast = std::numeric_limits<std::int64_t>::min();
-  constexpr auto kMost = std::numeric_limits<std::int64_t>::max();
-  if (const auto seed = fields.integer("seed", kLeast, kMost)) {
-    sampling.seed = static_cast<std::uint64_t>(*seed);
-    out.has_seed = true;
-  }
+  read_seed(fields, out);
 }
 
 void read_stops(FieldReader& fields, const ModelCard& card, const RequestLimits& limits, Generation& out) {

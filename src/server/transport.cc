@@ -25,6 +25,9 @@ std::string full_reply() {
       body.size(), body);
 }
 
+// Ends every wait on a socket, now and later.
+void interrupt(int fd) { shutdown(fd, SHUT_RDWR); }
+
 void close_if_open(int& fd) {
   if (fd >= 0) close(fd);
   fd = -1;
@@ -100,12 +103,11 @@ void Transport::accept_loop() {
 
 // Ends the connection that has waited longest for its client. The caller holds the lock.
 bool Transport::make_room() {
-  const auto oldest = std::find_if(places_.begin(), places_.end(), [](const auto& entry) {
-    return entry.second.reading && !entry.second.evicted && entry.second.connection != nullptr;
-  });
+  const auto oldest = std::find_if(places_.begin(), places_.end(),
+                                   [](const auto& entry) { return entry.second.reading && !entry.second.evicted; });
   if (oldest == places_.end()) return false;
   oldest->second.evicted = true;
-  oldest->second.connection->interrupt();
+  interrupt(oldest->second.fd);
   return true;
 }
 
@@ -122,15 +124,15 @@ void Transport::admit(int fd) {
       return;
     }
     number = next_number_++;
-    places_[number] = Place{nullptr};
+    places_[number] = Place{fd};
   }
   try {
     std::thread([this, fd, number] { serve(fd, number); }).detach();
   } catch (const std::system_error& error) {
     spdlog::warn("no thread for a connection: {}", error.what());
-    close(fd);
     const std::lock_guard lock(mutex_);
     places_.erase(number);
+    close(fd);
     changed_.notify_all();
   }
 }
@@ -140,15 +142,11 @@ void Transport::set_reading(std::uint64_t number, bool reading, bool busy) {
   auto& place = places_.at(number);
   place.reading = reading;
   place.busy = busy;
-  if (draining_ && !busy) place.connection->interrupt();
+  if (draining_ && !busy) interrupt(place.fd);
 }
 
 void Transport::serve(int fd, std::uint64_t number) {
   Connection connection(fd, options_.limits);
-  {
-    const std::lock_guard lock(mutex_);
-    places_.at(number).connection = &connection;
-  }
   for (std::size_t i = 1; i <= options_.requests_per_connection; ++i) {
     set_reading(number, true, false);
     const auto head = connection.read_head([&] { set_reading(number, true, true); });
@@ -202,7 +200,7 @@ bool Transport::drain(std::chrono::milliseconds most) {
   close_if_open(wake_);
   std::unique_lock lock(mutex_);
   for (auto& [number, place] : places_) {
-    if (!place.busy && place.connection != nullptr) place.connection->interrupt();
+    if (!place.busy) interrupt(place.fd);
   }
   return changed_.wait_for(lock, most, [this] { return places_.empty(); });
 }
@@ -212,7 +210,7 @@ void Transport::stop() {
   svr_sock_ = INVALID_SOCKET;
   std::unique_lock lock(mutex_);
   for (auto& [number, place] : places_) {
-    if (place.connection != nullptr) place.connection->interrupt();
+    interrupt(place.fd);
   }
   changed_.wait(lock, [this] { return places_.empty(); });
 }

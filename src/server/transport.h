@@ -63,7 +63,7 @@ class Transport : private httplib::Server {
 
  private:
   struct Place {
-    Connection* connection;
+    int fd;               // open as long as the place is there
     bool busy = false;    // has a request, from its first byte
     bool reading = true;  // waits for the client to send a head
     bool evicted = false;
