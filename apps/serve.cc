@@ -62,10 +62,11 @@ void raise_file_limit() {
 
 // What is wrong with the options as such, or asks for what this build does not have; empty: nothing.
 std::string complaint(const ServeOptions& options) {
-  if (options.kv == "paged") return "a paged cache is not built in; leave out --kv, or give --kv whole";
-  if (options.kv != "whole") return "--kv must be whole or paged";
+  if (options.kv != "whole" && options.kv != "paged") return "--kv must be whole or paged";
+  if (options.page != 0 && options.kv != "paged")
+    return "--page sets the size of a paged cache's pages; give --kv paged with it";
   if (options.page != 0)
-    return "--page sets the size of a paged cache's pages, and a paged cache is not built in; leave it out";
+    if (auto status = PagePool::check_page(options.page); !status) return status.message();
   if (!options.drafter.empty()) return "drafters are not built in; leave out --drafter";
   const std::string& alias = options.server.alias;
   const bool clean = std::all_of(alias.begin(), alias.end(), [](char c) { return c > 0x20 && c < 0x7F; });
@@ -108,6 +109,8 @@ int run(ServeOptions& options) {
   EngineOptions engine_options;
   engine_options.streams = options.parallel;
   engine_options.context = options.context;
+  engine_options.paged = options.kv == "paged";
+  if (options.page != 0) engine_options.page = options.page;
   auto engine = Engine::create(std::move(*loaded), engine_options);
   if (!engine) return fail(engine.status());
   stop_event = eventfd(0, EFD_CLOEXEC);
@@ -152,8 +155,12 @@ void add_serve(CLI::App& app, int& exit_status) {
   command->add_option("--api-key-file", options->api_key_file,
                       "File with one API key a line; without it none is asked for");
   command->add_option("--cors-origin", server.cors_origin, "The web origin whose pages may call, or *; default: none");
-  command->add_option("--kv", options->kv, "Layout of the cache: whole")->capture_default_str();
-  command->add_option("--page", options->page, "Positions of a page (paged caches only)");
+  command
+      ->add_option("--kv", options->kv,
+                   "Layout of the cache: whole (a window a stream) or paged (pages of one pool, prefixes shared)")
+      ->capture_default_str();
+  command->add_option("--page", options->page,
+                      "Positions of a page, a power of two from 16 to 1024 (default 256; with --kv paged)");
   command->add_option("--drafter", options->drafter, "Folder of a draft model");
   command->add_flag("--no-drafts", options->no_drafts, "Draft nothing");
   command->callback([options, &exit_status] { exit_status = run(*options); });
