@@ -20,6 +20,11 @@ struct CacheShape {
   }
   std::size_t delta_floats() const { return delta_layers > 0 ? delta.conv_floats() + delta.state_floats() : 0; }
   std::size_t state_bytes() const { return static_cast<std::size_t>(delta_layers) * delta_floats() * sizeof(float); }
+  // Positions that a whole window is rounded up to, and what a stream of that window takes in all.
+  static int rounded(int window) { return (window + 15) / 16 * 16; }
+  std::size_t stream_bytes(int window) const {
+    return bytes_per_position() * static_cast<std::size_t>(rounded(window)) + state_bytes();
+  }
 };
 
 }  // namespace steadfast

@@ -8,7 +8,7 @@ namespace steadfast {
 Result<std::unique_ptr<StreamState>> StreamState::create(Backend& backend, const CacheShape& shape, int window) {
   auto state = std::make_unique<StreamState>();
   state->shape_ = shape;
-  state->window_ = (window + 15) / 16 * 16;
+  state->window_ = CacheShape::rounded(window);
   const std::size_t bytes = shape.bytes_per_position() / 2 * static_cast<std::size_t>(state->window_);
   auto keys = backend.allocate(bytes);
   if (!keys) return keys.status();

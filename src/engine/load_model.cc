@@ -41,6 +41,7 @@ Status load_weights(const TensorSource& source, const Naming& naming, ModelConfi
   auto weights = ModelWeights::load(config, source, naming, *loaded.backend, options.progress);
   if (!weights) return weights.status();
   loaded.card.digest = weights->digest();
+  loaded.notes = weights->notes();
   loaded.card.family = config.family;
   loaded.card.vocab_size = config.vocab;
   loaded.card.window = config.max_positions;
@@ -87,9 +88,8 @@ Status load_gguf(const fs::path& path, const LoadOptions& options, LoadedModel& 
   if (!file) return file.status();
   auto config = config_from_gguf(**file);
   if (!config) return config.status();
-  if (auto status = load_weights(**file, Naming::gguf(!config->recurrent.empty()), std::move(*config), options, loaded);
-      !status)
-    return status;
+  const Naming naming = Naming::gguf(!config->recurrent.empty());  // before the config is moved from
+  if (auto status = load_weights(**file, naming, std::move(*config), options, loaded); !status) return status;
   if ((*file)->value("tokenizer.ggml.model") != nullptr) {
     auto tokenizer = Tokenizer::from_gguf(**file);
     if (!tokenizer) return tokenizer.status();

@@ -34,6 +34,19 @@ const nlohmann::json& rope_fields(const nlohmann::json& config) {
   return kNone;
 }
 
+// MLX's object: "quantization", else "quantization_config", which mlx-lm writes as its copy and other programs as their own.
+void read_quantization(const nlohmann::json& outer, const nlohmann::json& text, Fields& fields, nlohmann::json& out) {
+  for (const nlohmann::json* json : {&outer, &text})
+    for (const char* key : {"quantization", "quantization_config"}) {
+      if (!json->contains(key) || (*json)[key].is_null()) continue;
+      out = (*json)[key];
+      if (!out.is_object()) return fields.note(fmt::format("\"{}\" must be an object", key));
+      if (out.contains("quant_method"))
+        fields.note(fmt::format("\"{}\" of method {} is not supported; MLX's affine mode and GGUF's Q4_0, Q4_1 and Q8_0 are", key, out["quant_method"].dump()));
+      return;
+    }
+}
+
 Status check_shape(const ModelConfig& config) {
   if (config.heads % config.kv_heads != 0)
     return Status::error("config.json: {} heads cannot share {} key-value heads evenly", config.heads, config.kv_heads);
@@ -64,7 +77,8 @@ Result<nlohmann::json> read_json_file(const std::filesystem::path& path) {
 
 Result<ModelConfig> config_from_json(const nlohmann::json& outer) {
   if (!outer.is_object()) return Status::error("config.json is not an object");
-  const bool nested = outer.contains("text_config") && outer["text_config"].is_object();
+  const bool nested = outer.contains("text_config") && !outer["text_config"].is_null();
+  if (nested && !outer["text_config"].is_object()) return Status::error("config.json: \"text_config\" must be an object");
   const nlohmann::json& json = nested ? outer["text_config"] : outer;
   Fields fields(json, "config.json");
   const Family* family = find_family(fields.text("model_type", ""));
@@ -91,7 +105,7 @@ Result<ModelConfig> config_from_json(const nlohmann::json& outer) {
   if (activation != "silu") fields.note(fmt::format("hidden_act \"{}\" is not supported; silu is", activation));
   config.bos = fields.has("bos_token_id") ? fields.integer("bos_token_id", 0, 1 << 30, -1) : -1;
   if (fields.has("eos_token_id")) read_ids(fields.at("eos_token_id"), fields, "eos_token_id", config.eos);
-  if (outer.contains("quantization")) config.quantization = outer["quantization"];
+  read_quantization(outer, json, fields, config.quantization);
   if (fields.boolean("use_sliding_window", false)) fields.note("sliding-window attention is not supported");
 
   const nlohmann::json& rope = rope_fields(json);

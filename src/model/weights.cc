@@ -1,9 +1,13 @@
 // Loading: each module is found by its name, checked against the shape that the config needs, packed by the backend.
 #include "model/weights.h"
 
+#include <fmt/ranges.h>
 #include <xxhash.h>
 
+#include <set>
+
 #include "base/exact_math.h"
+#include "model/extra_tensors.h"
 #include "model/families/family.h"
 #include "model/fields.h"
 #include "quant/affine.h"
@@ -24,6 +28,7 @@ class WeightLoader {
   WeightLoader& operator=(const WeightLoader&) = delete;
 
   Result<ModelWeights> load(const ModelWeights::Progress& progress) {
+    status_ = check_mtp_head(config_, source_, naming_);
     matrix("embed_tokens", config_.vocab, config_.hidden, {}, out_.embedding_);
     for (int layer = 0; layer < config_.layers && status_; ++layer) {
       load_layer(layer);
@@ -34,6 +39,9 @@ class WeightLoader {
     if (!status_) return status_;
     const XXH128_hash_t digest = XXH3_128bits_digest(hash_);
     out_.digest_ = fmt::format("{:016x}{:016x}", digest.high64, digest.low64);
+    std::vector<std::string> extra = source_.names();
+    std::erase_if(extra, [this](const std::string& name) { return used_.contains(name) || name == "rope_freqs.weight"; });  // the config's
+    out_.notes_ = notes_on_extra_tensors(extra, config_, naming_);
     return std::move(out_);
   }
 
@@ -85,6 +93,7 @@ class WeightLoader {
       if (naming_.is_gguf()) return;  // holds -e^A_log itself
       for (float& value : values) value = -static_cast<float>(exact_exp(static_cast<double>(value)));
     });
+    check_conv(base, conv_width);
     w.delta.conv = vector(base + "conv1d", ".weight", conv_width * d.taps, [&](std::vector<float>& values) {
       std::vector<float> by_tap(values.size());  // the file holds [channel][tap] in every form
       for (int c = 0; c < conv_width; ++c)
@@ -92,6 +101,20 @@ class WeightLoader {
           by_tap[static_cast<std::size_t>(j * conv_width + c)] = values[static_cast<std::size_t>(c * d.taps + j)];
       values.swap(by_tap);
     });
+  }
+
+  // [channels, 1, taps], MLX's [channels, taps, 1] or GGUF's [channels, taps]: the same bytes. The norms' convention
+  // follows the layout, so that a file may not mix the first two.
+  void check_conv(const std::string& base, int channels) {
+    if (!status_) return;
+    const TensorView* conv = find(base + "conv1d", ".weight");
+    if (conv == nullptr) return;
+    const int taps = config_.linear.taps;
+    const std::vector<std::int64_t> torch = {channels, 1, taps}, mlx = {channels, taps, 1}, flat = {channels, taps};
+    const bool known = naming_.is_gguf() ? conv->shape == flat : conv->shape == (offset_norms_ ? torch : mlx);
+    if (!known)
+      status_ = Status::error("tensor {} is [{}]; the config needs [{}, 1, {}] (MLX: [{}, {}, 1]), the same in every layer", conv->name,
+                              fmt::join(conv->shape, ", "), channels, taps, channels, taps);
   }
 
   std::vector<int> half_rows(int half) const {
@@ -120,6 +143,7 @@ class WeightLoader {
   }
 
   void digest(const TensorView& tensor) {
+    used_.insert(tensor.name);
     XXH3_128bits_update(hash_, tensor.name.data(), tensor.name.size());
     XXH3_128bits_update(hash_, tensor.data.data(), tensor.data.size());
   }
@@ -206,6 +230,7 @@ class WeightLoader {
     digest(*tensor);
     const std::string module = naming_.module(canonical);
     const TensorView* scales = source_.find(module + ".scales");
+    if (auto agreed = check_quantised(module, *tensor, scales != nullptr); !agreed) return void(fail(agreed));
     if (scales != nullptr) {
       auto reader = open_mlx(module);
       if (!reader) return void(fail(reader.status()));
@@ -223,9 +248,26 @@ class WeightLoader {
     }
   }
 
+  // What the configuration says of this module against what the file holds (model-spec 3.4): its own entry is an object
+  // (its parameters), true (the common ones) or false (not quantised); without one, the scales decide.
+  Status check_quantised(const std::string& module, const TensorView& weight, bool scaled) const {
+    const nlohmann::json& all = config_.quantization;
+    if (scaled && !all.is_object()) return Status::error("{} has scales but config.json has no \"quantization\"", module);
+    if (!scaled && weight.dtype == DType::kU32)
+      return Status::error("{} is quantised but the model lacks tensor {}.scales; is the download complete?", module, module);
+    if (!all.is_object() || !all.contains(module)) return Status::ok();
+    const nlohmann::json& own = all[module];
+    if (!own.is_object() && !own.is_boolean())
+      return Status::error("config.json: quantization of {} must be an object, true or false, not {}", module, own.dump());
+    if (own == false && scaled)
+      return Status::error("config.json says that {} is not quantised (false), but the file holds its scales", module);
+    if (own != false && !scaled)
+      return Status::error("config.json says that {} is quantised, but the model lacks tensor {}.scales", module, module);
+    return Status::ok();
+  }
+
   Result<std::unique_ptr<AffineReader>> open_mlx(const std::string& module) {
     const nlohmann::json& all = config_.quantization;
-    if (!all.is_object()) return Status::error("{} has scales but config.json has no \"quantization\"", module);
     const nlohmann::json* own = all.contains(module) && all[module].is_object() ? &all[module] : &all;
     Fields fields(*own, "config.json: quantization of " + module), globals(all, "config.json: quantization");
     const std::string mode = fields.text("mode", "affine");
@@ -250,6 +292,7 @@ class WeightLoader {
   bool offset_norms_ = false;
   ModelWeights out_;
   Status status_;
+  std::set<std::string> used_;
 };
 
 Result<ModelWeights> ModelWeights::load(const ModelConfig& config, const TensorSource& source, const Naming& naming,

@@ -45,6 +45,8 @@ class ModelWeights {
   const std::vector<LayerWeights>& layers() const { return layers_; }
   const std::string& digest() const { return digest_; }
   std::size_t bytes() const;
+  // What the file holds that the model does not read, one sentence a kind.
+  const std::vector<std::string>& notes() const { return notes_; }
   // For `info`: each module's format, in order.
   std::vector<std::pair<std::string, const Weight*>> modules() const;
 
@@ -55,6 +57,7 @@ class ModelWeights {
   std::vector<LayerWeights> layers_;
   std::vector<std::unique_ptr<DeviceMemory>> vectors_;
   std::string digest_;
+  std::vector<std::string> notes_;
   bool tiled_heads_ = false;
 };
 

@@ -77,6 +77,8 @@ TEST(SafetensorsLies, DeepNesting) {
   EXPECT_THAT(refusal(R"({"a":{"shape":[{}]}})"), HasSubstr("nested deeper"));
   EXPECT_THAT(refusal(R"({"__metadata__":{"a":{}}})"), HasSubstr("unexpected form"));
   EXPECT_THAT(refusal(R"({"__metadata__":[]})"), HasSubstr("unexpected form"));
+  EXPECT_THAT(refusal(R"({"__metadata__":7})"), HasSubstr("unexpected form"));
+  EXPECT_THAT(refusal(R"({"a":null})"), HasSubstr("unexpected form"));
   EXPECT_THAT(refusal(R"({"__metadata__":{"a":1}})"), HasSubstr("unexpected form"));
 }
 

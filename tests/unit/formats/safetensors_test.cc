@@ -58,6 +58,15 @@ TEST(Safetensors, KeepsTensorsOfEveryDtypeScalarsAndEmptyOnes) {
   (*file)->release(*(*file)->find("scalar"));
 }
 
+// mlx writes null where it has none to write.
+TEST(Safetensors, MetadataMayBeNull) {
+  const Bytes bytes = test::safetensors_bytes(R"({"__metadata__":null,"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})", Bytes(1));
+  const auto file = SafetensorsFile::from_bytes(bytes, "test.safetensors");
+  ASSERT_TRUE(file) << file.message();
+  EXPECT_THAT((*file)->names(), ElementsAre("a"));
+  EXPECT_TRUE((*file)->metadata().empty());
+}
+
 TEST(Safetensors, AcceptsTrailingSpacesGapsAndNoTensors) {
   const Bytes padded = test::safetensors_bytes("{}      ", {});
   EXPECT_TRUE(SafetensorsFile::from_bytes(padded, "padded"));
