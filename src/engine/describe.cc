@@ -7,7 +7,9 @@ namespace steadfast {
 namespace {
 
 // "layers.3.mlp.up_proj" to "mlp.up_proj".
-std::string kind_of(const std::string& name) { return name.starts_with("layers.") ? name.substr(name.find('.', 7) + 1) : name; }
+std::string kind_of(const std::string& name) {
+  return name.starts_with("layers.") ? name.substr(name.find('.', 7) + 1) : name;
+}
 
 nlohmann::ordered_json formats_of(const ModelWeights& weights) {
   std::map<std::string, std::pair<int, std::size_t>> formats;
@@ -49,7 +51,11 @@ nlohmann::ordered_json describe(const LoadedModel& loaded, int context) {
   json["head_dim"] = config.head_dim;
   if (cache.delta_layers > 0) {
     const LinearAttentionConfig& d = config.linear;
-    json["recurrence"] = {{"key_heads", d.key_heads}, {"value_heads", d.value_heads}, {"key_dim", d.key_dim}, {"value_dim", d.value_dim}, {"taps", d.taps}};
+    json["recurrence"] = {{"key_heads", d.key_heads},
+                          {"value_heads", d.value_heads},
+                          {"key_dim", d.key_dim},
+                          {"value_dim", d.value_dim},
+                          {"taps", d.taps}};
   }
   json["vocab"] = config.vocab;
   json["positions"] = config.max_positions;

@@ -275,7 +275,7 @@ class WeightLoader {
     const int group = fields.integer("group_size", 1, 1 << 20, globals.integer("group_size", 1, 1 << 20, 64));
     if (!fields.status()) return fields.status();
     if (!globals.status()) return globals.status();
-    if (mode != "affine") return Status::error("{} is quantised in mode \"{}\"; affine is supported", module, mode);
+    if (mode != "affine") return Status::error("{} is quantised in mode \"{}\", which is not supported; affine is", module, mode);
     return read_mlx_affine(source_, module, bits, group);
   }
 

@@ -86,8 +86,8 @@ Result<std::unique_ptr<AffineReader>> read_mlx_affine(const TensorSource& source
                          fmt::join(scales->shape, ", "), fmt::join(biases->shape, ", "));
   const std::int64_t in = scales->shape[1] * group;
   if (weight->shape[1] * 32 != in * bits)
-    return Status::error("{}: config.json says {} bits in groups of {}, but its {} words and {} groups a row hold {:.4g} bits a weight",
-                         module, bits, group, weight->shape[1], scales->shape[1],
+    return Status::error("{}: {} words a row do not hold {} groups of {} at {} bits, as config.json says; by its shapes it has {:.4g} bits",
+                         module, weight->shape[1], scales->shape[1], group, bits,
                          32.0 * static_cast<double>(weight->shape[1]) / static_cast<double>(std::max<std::int64_t>(in, 1)));
   if (in > (1 << 24) || weight->shape[0] > (1 << 24) || in == 0 || weight->shape[0] == 0)
     return Status::error("{} is {} by {}: not a supported size", module, weight->shape[0], in);

@@ -1,5 +1,5 @@
-// Hybrids and MLX-quantised models against what transformers and mlx-lm computed (tools/goldens says how), the fixture
-// likewise, and a hybrid turned into GGUF. A planted fault must make the comparison fail.
+// The fixture against mlx-lm's logits and replies, hybrids turned into GGUF against the goldens of their folders, and
+// faults planted in hybrids and in quantised models, which the comparison of golden_logits_test must see.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -24,16 +24,6 @@ double limit_of(Act act) {
 
 fs::path shared_hybrid() { return fs::path(STEADFAST_SOURCE_DIR) / ".." / "shared" / "data" / "golden" / "hybrid-a"; }
 
-std::vector<std::string> names() {
-  std::vector<std::string> all;
-  for (const auto& entry : fs::directory_iterator(golden_folder())) {
-    const std::string name = entry.path().filename().string();
-    if (name.rfind("hybrid-", 0) == 0 || name.rfind("mlx-", 0) == 0) all.push_back(name);
-  }
-  std::sort(all.begin(), all.end());
-  return all;
-}
-
 std::string test_name(std::string name) {
   std::replace(name.begin(), name.end(), '-', '_');
   return name;
@@ -55,34 +45,6 @@ void expect_greedy(const fs::path& folder) {
   ASSERT_NE(loaded, nullptr);
   ASSERT_GE(golden.greedy.size(), 24u);
   EXPECT_EQ(greedy_reply(std::move(loaded), golden.ids, golden.greedy.size()), golden.greedy);
-}
-
-class HybridLogits : public testing::TestWithParam<std::tuple<std::string, Act>> {};
-
-TEST_P(HybridLogits, AreWithinTheLimit) {
-  expect_logits(golden_folder(std::get<0>(GetParam())), std::get<1>(GetParam()));
-}
-
-INSTANTIATE_TEST_SUITE_P(Goldens, HybridLogits,
-                         testing::Combine(testing::ValuesIn(names()),
-                                          testing::Values(Act::kF32, Act::kBF16, Act::kInt8)),
-                         [](const auto& one) {
-                           return test_name(std::get<0>(one.param) + "_" + to_string(std::get<1>(one.param)));
-                         });
-
-class HybridGreedy : public testing::TestWithParam<std::string> {};
-
-TEST_P(HybridGreedy, ReplyIsTheSame) { expect_greedy(golden_folder(GetParam())); }
-
-INSTANTIATE_TEST_SUITE_P(Goldens, HybridGreedy, testing::ValuesIn(names()),
-                         [](const auto& one) { return test_name(one.param); });
-
-TEST(HybridGoldens, AreThere) {
-  const auto all = names();
-  EXPECT_EQ(
-      std::count_if(all.begin(), all.end(), [](const std::string& name) { return name.rfind("hybrid-", 0) == 0; }), 6);
-  EXPECT_EQ(std::count_if(all.begin(), all.end(), [](const std::string& name) { return name.rfind("mlx-", 0) == 0; }),
-            3);
 }
 
 TEST(HybridGoldens, SharedHybridAgrees) {
