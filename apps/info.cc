@@ -20,7 +20,8 @@ void print_modules(const nlohmann::ordered_json& modules) {
   const char* label = "modules";
   for (const auto& [kind, formats] : modules.items()) {
     std::string list;
-    for (const auto& [format, count] : formats.items()) list += fmt::format("{}{} x {}", list.empty() ? "" : "; ", count.get<int>(), format);
+    for (const auto& [format, count] : formats.items())
+      list += fmt::format("{}{} x {}", list.empty() ? "" : "; ", count.get<int>(), format);
     line(label, fmt::format("{:<26} {}", kind, list));
     label = "";
   }
@@ -33,9 +34,11 @@ void print(const nlohmann::ordered_json& j) {
   line("layers", fmt::format("{}, hidden {}, MLP {}", number("layers"), number("hidden"), number("intermediate")));
   if (number("recurrent_layers") > 0) {
     const auto& r = j["recurrence"];
-    line("", fmt::format("{} of attention, {} recurrent (Gated DeltaNet)", number("attention_layers"), number("recurrent_layers")));
-    line("recurrence", fmt::format("{} value heads over {} key heads, states of {} by {}, {} taps", r["value_heads"].get<int>(),
-                                   r["key_heads"].get<int>(), r["key_dim"].get<int>(), r["value_dim"].get<int>(), r["taps"].get<int>()));
+    line("", fmt::format("{} of attention, {} recurrent (Gated DeltaNet)", number("attention_layers"),
+                         number("recurrent_layers")));
+    line("recurrence", fmt::format("{} value heads over {} key heads, states of {} by {}, {} taps",
+                                   r["value_heads"].get<int>(), r["key_heads"].get<int>(), r["key_dim"].get<int>(),
+                                   r["value_dim"].get<int>(), r["taps"].get<int>()));
   }
   line("attention", fmt::format("{} heads over {} of {}", number("heads"), number("kv_heads"), number("head_dim")));
   line("vocabulary", fmt::format("{}, head {}", number("vocab"),
@@ -43,11 +46,15 @@ void print(const nlohmann::ordered_json& j) {
   line("positions", fmt::format("{}", number("positions")));
   line("weights", mib(j["weights_bytes"].get<std::size_t>()));
   for (const auto& [format, entry] : j["formats"].items())
-    line("", fmt::format("{:>4} modules, {:>10}: {}", entry["modules"].get<int>(), mib(entry["bytes"].get<std::size_t>()), format));
+    line("", fmt::format("{:>4} modules, {:>10}: {}", entry["modules"].get<int>(),
+                         mib(entry["bytes"].get<std::size_t>()), format));
   print_modules(j["modules"]);
-  line("cache", fmt::format("{}, {} bytes a position", j["kv_dtype"].get<std::string>(), number("kv_bytes_per_position")));
-  if (number("state_bytes") > 0) line("state", fmt::format("{} a stream, at any length", mib(j["state_bytes"].get<std::size_t>())));
-  line("stream", fmt::format("{} in all at {} positions", mib(j["stream_bytes"].get<std::size_t>()), number("context")));
+  line("cache",
+       fmt::format("{}, {} bytes a position", j["kv_dtype"].get<std::string>(), number("kv_bytes_per_position")));
+  if (number("state_bytes") > 0)
+    line("state", fmt::format("{} a stream, at any length", mib(j["state_bytes"].get<std::size_t>())));
+  line("stream",
+       fmt::format("{} in all at {} positions", mib(j["stream_bytes"].get<std::size_t>()), number("context")));
   line("runs on", j["backend"].get<std::string>());
   line("gpu", j["gpu"].get<std::string>());
   line("text", fmt::format("tokenizer: {}, chat template: {}", j["tokenizer"].get<bool>() ? "yes" : "no",

@@ -77,7 +77,8 @@ class HeaderReader : public StrictJson {
       return {};
     }
     if (depth() == 2 && key(1) == "dtype" && text != nullptr) return take_dtype(*text);
-    if (depth() == 1 && in_metadata() && std::holds_alternative<std::nullptr_t>(value)) return {};  // none, as mlx writes it
+    if (depth() == 1 && in_metadata() && std::holds_alternative<std::nullptr_t>(value))
+      return {};  // none, as mlx writes it
     const auto* number = std::get_if<std::uint64_t>(&value);
     if (depth() != 3 || number == nullptr) return misplaced();
     if (key(1) == "data_offsets") {

@@ -34,7 +34,8 @@ const nlohmann::json& rope_fields(const nlohmann::json& config) {
   return kNone;
 }
 
-// MLX's object: "quantization", else "quantization_config", which mlx-lm writes as its copy and other programs as their own.
+// MLX's object: "quantization", else "quantization_config", which mlx-lm writes as its copy and other programs as their
+// own.
 void read_quantization(const nlohmann::json& outer, const nlohmann::json& text, Fields& fields, nlohmann::json& out) {
   for (const nlohmann::json* json : {&outer, &text})
     for (const char* key : {"quantization", "quantization_config"}) {
@@ -42,7 +43,9 @@ void read_quantization(const nlohmann::json& outer, const nlohmann::json& text, 
       out = (*json)[key];
       if (!out.is_object()) return fields.note(fmt::format("\"{}\" must be an object", key));
       if (out.contains("quant_method"))
-        fields.note(fmt::format("\"{}\" of method {} is not supported; MLX's affine mode and GGUF's Q4_0, Q4_1 and Q8_0 are", key, out["quant_method"].dump()));
+        fields.note(
+            fmt::format("\"{}\" of method {} is not supported; MLX's affine mode and GGUF's Q4_0, Q4_1 and Q8_0 are",
+                        key, out["quant_method"].dump()));
       return;
     }
 }
@@ -78,7 +81,8 @@ Result<nlohmann::json> read_json_file(const std::filesystem::path& path) {
 Result<ModelConfig> config_from_json(const nlohmann::json& outer) {
   if (!outer.is_object()) return Status::error("config.json is not an object");
   const bool nested = outer.contains("text_config") && !outer["text_config"].is_null();
-  if (nested && !outer["text_config"].is_object()) return Status::error("config.json: \"text_config\" must be an object");
+  if (nested && !outer["text_config"].is_object())
+    return Status::error("config.json: \"text_config\" must be an object");
   const nlohmann::json& json = nested ? outer["text_config"] : outer;
   Fields fields(json, "config.json");
   const Family* family = find_family(fields.text("model_type", ""));

@@ -40,7 +40,9 @@ class WeightLoader {
     const XXH128_hash_t digest = XXH3_128bits_digest(hash_);
     out_.digest_ = fmt::format("{:016x}{:016x}", digest.high64, digest.low64);
     std::vector<std::string> extra = source_.names();
-    std::erase_if(extra, [this](const std::string& name) { return used_.contains(name) || name == "rope_freqs.weight"; });  // the config's
+    std::erase_if(extra, [this](const std::string& name) {
+      return used_.contains(name) || name == "rope_freqs.weight";
+    });  // the config's
     out_.notes_ = notes_on_extra_tensors(extra, config_, naming_);
     return std::move(out_);
   }
@@ -113,8 +115,9 @@ class WeightLoader {
     const std::vector<std::int64_t> torch = {channels, 1, taps}, mlx = {channels, taps, 1}, flat = {channels, taps};
     const bool known = naming_.is_gguf() ? conv->shape == flat : conv->shape == (offset_norms_ ? torch : mlx);
     if (!known)
-      status_ = Status::error("tensor {} is [{}]; the config needs [{}, 1, {}] (MLX: [{}, {}, 1]), the same in every layer", conv->name,
-                              fmt::join(conv->shape, ", "), channels, taps, channels, taps);
+      status_ =
+          Status::error("tensor {} is [{}]; the config needs [{}, 1, {}] (MLX: [{}, {}, 1]), the same in every layer",
+                        conv->name, fmt::join(conv->shape, ", "), channels, taps, channels, taps);
   }
 
   std::vector<int> half_rows(int half) const {
@@ -252,17 +255,21 @@ class WeightLoader {
   // (its parameters), true (the common ones) or false (not quantised); without one, the scales decide.
   Status check_quantised(const std::string& module, const TensorView& weight, bool scaled) const {
     const nlohmann::json& all = config_.quantization;
-    if (scaled && !all.is_object()) return Status::error("{} has scales but config.json has no \"quantization\"", module);
+    if (scaled && !all.is_object())
+      return Status::error("{} has scales but config.json has no \"quantization\"", module);
     if (!scaled && weight.dtype == DType::kU32)
-      return Status::error("{} is quantised but the model lacks tensor {}.scales; is the download complete?", module, module);
+      return Status::error("{} is quantised but the model lacks tensor {}.scales; is the download complete?", module,
+                           module);
     if (!all.is_object() || !all.contains(module)) return Status::ok();
     const nlohmann::json& own = all[module];
     if (!own.is_object() && !own.is_boolean())
-      return Status::error("config.json: quantization of {} must be an object, true or false, not {}", module, own.dump());
+      return Status::error("config.json: quantization of {} must be an object, true or false, not {}", module,
+                           own.dump());
     if (own == false && scaled)
       return Status::error("config.json says that {} is not quantised (false), but the file holds its scales", module);
     if (own != false && !scaled)
-      return Status::error("config.json says that {} is quantised, but the model lacks tensor {}.scales", module, module);
+      return Status::error("config.json says that {} is quantised, but the model lacks tensor {}.scales", module,
+                           module);
     return Status::ok();
   }
 
@@ -275,7 +282,8 @@ class WeightLoader {
     const int group = fields.integer("group_size", 1, 1 << 20, globals.integer("group_size", 1, 1 << 20, 64));
     if (!fields.status()) return fields.status();
     if (!globals.status()) return globals.status();
-    if (mode != "affine") return Status::error("{} is quantised in mode \"{}\", which is not supported; affine is", module, mode);
+    if (mode != "affine")
+      return Status::error("{} is quantised in mode \"{}\", which is not supported; affine is", module, mode);
     return read_mlx_affine(source_, module, bits, group);
   }
 

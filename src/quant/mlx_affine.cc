@@ -71,24 +71,30 @@ Result<std::unique_ptr<AffineReader>> read_mlx_affine(const TensorSource& source
   const TensorView* scales = source.find(module + ".scales");
   const TensorView* biases = source.find(module + ".biases");
   for (const auto& [tensor, part] : {std::pair(weight, "weight"), {scales, "scales"}, {biases, "biases"}})
-    if (tensor == nullptr) return Status::error("{} is quantised but the model lacks tensor {}.{}; is the download complete?", module, module, part);
+    if (tensor == nullptr)
+      return Status::error("{} is quantised but the model lacks tensor {}.{}; is the download complete?", module,
+                           module, part);
   if (bits != 2 && bits != 3 && bits != 4 && bits != 5 && bits != 6 && bits != 8)
     return Status::error("{} has {} bits; 2, 3, 4, 5, 6 and 8 are supported", module, bits);
   if (group != 32 && group != 64 && group != 128)
     return Status::error("{} has groups of {}; 32, 64 and 128 are supported", module, group);
   if (weight->dtype != DType::kU32 || weight->shape.size() != 2 || scales->shape.size() != 2)
-    return Status::error("{}: quantised weights must be a U32 matrix with a matrix of scales; the weight is {}", module, info(weight->dtype).name);
+    return Status::error("{}: quantised weights must be a U32 matrix with a matrix of scales; the weight is {}", module,
+                         info(weight->dtype).name);
   if (!is_float(scales->dtype) || biases->dtype != scales->dtype)
-    return Status::error("{}: scales and biases must both be F16, BF16 or F32, not {} and {}", module, info(scales->dtype).name,
-                         info(biases->dtype).name);
+    return Status::error("{}: scales and biases must both be F16, BF16 or F32, not {} and {}", module,
+                         info(scales->dtype).name, info(biases->dtype).name);
   if (scales->shape != biases->shape || scales->shape[0] != weight->shape[0])
-    return Status::error("{}: weight [{}], scales [{}] and biases [{}] do not fit each other", module, fmt::join(weight->shape, ", "),
-                         fmt::join(scales->shape, ", "), fmt::join(biases->shape, ", "));
+    return Status::error("{}: weight [{}], scales [{}] and biases [{}] do not fit each other", module,
+                         fmt::join(weight->shape, ", "), fmt::join(scales->shape, ", "),
+                         fmt::join(biases->shape, ", "));
   const std::int64_t in = scales->shape[1] * group;
   if (weight->shape[1] * 32 != in * bits)
-    return Status::error("{}: {} words a row do not hold {} groups of {} at {} bits, as config.json says; by its shapes it has {:.4g} bits",
-                         module, weight->shape[1], scales->shape[1], group, bits,
-                         32.0 * static_cast<double>(weight->shape[1]) / static_cast<double>(std::max<std::int64_t>(in, 1)));
+    return Status::error(
+        "{}: {} words a row do not hold {} groups of {} at {} bits, as config.json says; by its shapes it has {:.4g} "
+        "bits",
+        module, weight->shape[1], scales->shape[1], group, bits,
+        32.0 * static_cast<double>(weight->shape[1]) / static_cast<double>(std::max<std::int64_t>(in, 1)));
   if (in > (1 << 24) || weight->shape[0] > (1 << 24) || in == 0 || weight->shape[0] == 0)
     return Status::error("{} is {} by {}: not a supported size", module, weight->shape[0], in);
   return std::unique_ptr<AffineReader>(std::make_unique<MlxAffine>(source, *weight, *scales, *biases, bits, group));

@@ -60,7 +60,8 @@ TEST(Safetensors, KeepsTensorsOfEveryDtypeScalarsAndEmptyOnes) {
 
 // mlx writes null where it has none to write.
 TEST(Safetensors, MetadataMayBeNull) {
-  const Bytes bytes = test::safetensors_bytes(R"({"__metadata__":null,"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})", Bytes(1));
+  const Bytes bytes =
+      test::safetensors_bytes(R"({"__metadata__":null,"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})", Bytes(1));
   const auto file = SafetensorsFile::from_bytes(bytes, "test.safetensors");
   ASSERT_TRUE(file) << file.message();
   EXPECT_THAT((*file)->names(), ElementsAre("a"));
