@@ -18,6 +18,7 @@ void add_chat(CLI::App& app, int& exit_status);
 void add_info(CLI::App& app, int& exit_status);
 void add_verify(CLI::App& app, int& exit_status);
 void add_serve(CLI::App& app, int& exit_status);
+void add_convert(CLI::App& app, int& exit_status);
 void add_bench(CLI::App& app, int& exit_status);
 
 // Prints "steadfast: sentence" to standard error and returns 1.

@@ -32,6 +32,7 @@ int main(int argc, char** argv) {
   steadfast::add_verify(app, exit_status);
   steadfast::add_info(app, exit_status);
   steadfast::add_pull(app, exit_status);
+  steadfast::add_convert(app, exit_status);
   steadfast::add_bench(app, exit_status);
   try {
     app.parse(argc, argv);

@@ -45,6 +45,29 @@ class SafetensorsFolder : public TensorSource {
   std::shared_ptr<Impl> impl_;
 };
 
+// Writes one safetensors file piece by piece, for tensors that do not fit into memory together: data at a multiple of 64
+// bytes, metadata as given. The file appears under its name when finish() succeeds (a temporary file beside it is
+// renamed); without that nothing stays.
+class SafetensorsWriter {
+ public:
+  // Names, types and shapes of the tensors in the order of their data; the views' own data is not looked at.
+  static Result<SafetensorsWriter> create(const std::filesystem::path& path, std::span<const TensorView> tensors,
+                                          const std::map<std::string, std::string>& metadata);
+  SafetensorsWriter(SafetensorsWriter&&) noexcept;
+  SafetensorsWriter& operator=(SafetensorsWriter&&) noexcept;
+  ~SafetensorsWriter();
+
+  // The next bytes of the tensors' data, in pieces of any size.
+  Status write(std::span<const std::byte> bytes);
+  // An error where the data is shorter or longer than the tensors.
+  Status finish();
+
+ private:
+  SafetensorsWriter();
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
 // Writes one safetensors file: tensors in the given order, data at a multiple of 64 bytes, metadata as given. The file
 // appears under its name when it is whole (a temporary file beside it is renamed); block types are an error.
 Status write_safetensors(const std::filesystem::path& path, std::span<const TensorView> tensors,

@@ -25,6 +25,14 @@ Status check_tensor(const TensorView& tensor, const std::string& file) {
   if (!is_clean_name(tensor.name) || tensor.name == kMetadata) {
     return Status::error("{}: {} cannot be the name of a tensor; rename it", file, shown(tensor.name));
   }
+  if (!checked_bytes(tensor.dtype, tensor.shape)) {
+    return Status::error("{}: tensor {} cannot have the shape {}; correct it", file, shown(tensor.name),
+                         shape_text(tensor.shape));
+  }
+  return {};
+}
+
+Status check_data(const TensorView& tensor, const std::string& file) {
   const auto bytes = checked_bytes(tensor.dtype, tensor.shape);
   if (!bytes || *bytes != tensor.data.size()) {
     return Status::error("{}: tensor {} of shape {} has {} bytes of data, which do not fit it; correct the tensor",
@@ -33,8 +41,13 @@ Status check_tensor(const TensorView& tensor, const std::string& file) {
   return {};
 }
 
-Result<std::string> make_header(std::span<const TensorView> tensors, const std::map<std::string, std::string>& metadata,
-                                const std::string& file) {
+struct Header {
+  std::string text;
+  std::uint64_t data_bytes = 0;
+};
+
+Result<Header> make_header(std::span<const TensorView> tensors, const std::map<std::string, std::string>& metadata,
+                           const std::string& file) {
   auto header = nlohmann::ordered_json::object();
   for (const auto& [key, value] : metadata) {
     if (!is_utf8(key) || !is_utf8(value)) {
@@ -49,14 +62,14 @@ Result<std::string> make_header(std::span<const TensorView> tensors, const std::
     if (!names.insert(tensor.name).second) {
       return Status::error("{}: two tensors are called {}; rename one", file, shown(tensor.name));
     }
-    const std::uint64_t end = offset + tensor.data.size();
+    const std::uint64_t end = offset + *checked_bytes(tensor.dtype, tensor.shape);
     header.push_back(
         {tensor.name, {{"dtype", info(tensor.dtype).name}, {"shape", tensor.shape}, {"data_offsets", {offset, end}}}});
     offset = end;
   }
   std::string text = header.dump();
   while ((sizeof(std::uint64_t) + text.size()) % kAlignment != 0) text += ' ';
-  return text;
+  return Header{std::move(text), offset};
 }
 
 class OutputFile {
@@ -101,18 +114,60 @@ class OutputFile {
 
 }  // namespace
 
-Status write_safetensors(const fs::path& path, std::span<const TensorView> tensors,
-                         const std::map<std::string, std::string>& metadata) {
+struct SafetensorsWriter::Impl {
+  Impl(const fs::path& target_path, std::uint64_t data_bytes)
+      : target(target_path), file(target_path.string() + ".partial"), left(data_bytes) {}
+  fs::path target;
+  OutputFile file;
+  std::uint64_t left;  // bytes of data that are still to come
+};
+
+SafetensorsWriter::SafetensorsWriter() = default;
+SafetensorsWriter::SafetensorsWriter(SafetensorsWriter&&) noexcept = default;
+SafetensorsWriter& SafetensorsWriter::operator=(SafetensorsWriter&&) noexcept = default;
+SafetensorsWriter::~SafetensorsWriter() = default;
+
+Result<SafetensorsWriter> SafetensorsWriter::create(const fs::path& path, std::span<const TensorView> tensors,
+                                                    const std::map<std::string, std::string>& metadata) {
   const auto header = make_header(tensors, metadata, path.string());
   if (!header) return header.status();
-  OutputFile file(path.string() + ".partial");
-  const std::uint64_t length = header->size();
-  if (auto status = file.write(std::as_bytes(std::span(&length, 1))); !status) return status;
-  if (auto status = file.write(std::as_bytes(std::span(*header))); !status) return status;
-  for (const TensorView& tensor : tensors) {
-    if (auto status = file.write(tensor.data); !status) return status;
+  SafetensorsWriter writer;
+  writer.impl_ = std::make_unique<Impl>(path, header->data_bytes);
+  const std::uint64_t length = header->text.size();
+  if (auto status = writer.impl_->file.write(std::as_bytes(std::span(&length, 1))); !status) return status;
+  if (auto status = writer.impl_->file.write(std::as_bytes(std::span(header->text))); !status) return status;
+  return writer;
+}
+
+Status SafetensorsWriter::write(std::span<const std::byte> bytes) {
+  if (bytes.size() > impl_->left) {
+    return Status::error("{}: {} bytes of data are more than its tensors have; correct the tensors",
+                         impl_->target.string(), bytes.size() - impl_->left);
   }
-  return file.rename_to(path);
+  impl_->left -= bytes.size();
+  return impl_->file.write(bytes);
+}
+
+Status SafetensorsWriter::finish() {
+  if (impl_->left != 0) {
+    return Status::error("{}: {} bytes of its tensors' data are missing; write them all", impl_->target.string(),
+                         impl_->left);
+  }
+  return impl_->file.rename_to(impl_->target);
+}
+
+Status write_safetensors(const fs::path& path, std::span<const TensorView> tensors,
+                         const std::map<std::string, std::string>& metadata) {
+  for (const TensorView& tensor : tensors) {
+    if (info(tensor.dtype).block_elements != 1) continue;  // create() says what is wrong with it
+    if (auto status = check_data(tensor, path.string()); !status) return status;
+  }
+  auto writer = SafetensorsWriter::create(path, tensors, metadata);
+  if (!writer) return writer.status();
+  for (const TensorView& tensor : tensors) {
+    if (auto status = writer->write(tensor.data); !status) return status;
+  }
+  return writer->finish();
 }
 
 }  // namespace steadfast

@@ -54,6 +54,8 @@ struct ModelConfig {
 Result<ModelConfig> config_from_folder(const std::filesystem::path& folder);
 Result<ModelConfig> config_from_json(const nlohmann::json& config);
 Result<ModelConfig> config_from_gguf(const GgufFile& file);
+// The metadata under the names of config.json, as config_from_gguf reads them; "rotary_dims" is a name of our own.
+Result<nlohmann::json> gguf_as_config(const GgufFile& file);
 
 // A JSON file, parsed with a limit on nesting; the error names the file.
 Result<nlohmann::json> read_json_file(const std::filesystem::path& path);

@@ -69,7 +69,7 @@ Status read_rope_factors(const GgufFile& file, ModelConfig& config) {
 
 }  // namespace
 
-Result<ModelConfig> config_from_gguf(const GgufFile& file) {
+Result<nlohmann::json> gguf_as_config(const GgufFile& file) {
   const GgufValue* name = file.value("general.architecture");
   if (name == nullptr || !name->as_string()) return Status::error("the GGUF file names no general.architecture");
   const std::string arch(*name->as_string());
@@ -91,7 +91,14 @@ Result<ModelConfig> config_from_gguf(const GgufFile& file) {
     if (dim > 0) json["partial_rotary_factor"] = json["rotary_dims"].get<double>() / dim;
   }
   json["attention_bias"] = file.find("blk.0.attn_output.bias") != nullptr;
-  auto config = config_from_json(json);
+  json["mlp_bias"] = file.find("blk.0.ffn_up.bias") != nullptr;
+  return json;
+}
+
+Result<ModelConfig> config_from_gguf(const GgufFile& file) {
+  const auto json = gguf_as_config(file);
+  if (!json) return json.status();
+  auto config = config_from_json(*json);
   if (!config) return Status::error("GGUF metadata: {}", config.message());
   config->qkv_bias = file.find("blk.0.attn_q.bias") != nullptr;
   config->output_bias = file.find("blk.0.attn_output.bias") != nullptr;

@@ -94,6 +94,12 @@ Result<PreTokenizer> PreTokenizer::of_gguf(std::string_view pre) {
   return Status::error("pre-tokenizer \"{}\" is not one of {}: use a GGUF file made with one of these", pre, known);
 }
 
+std::optional<PreTokenizer::GgufPattern> PreTokenizer::gguf_pattern(std::string_view pre) {
+  for (const NamedPattern& named : kNamed)
+    if (named.name == pre) return GgufPattern{named.pattern, named.digits_first, named.pattern == kGpt2};
+  return std::nullopt;
+}
+
 Status PreTokenizer::add(Step step) {
   if (steps_.size() == kMaxSteps) return Status::error("the pre-tokenizer has more than {} steps", kMaxSteps);
   steps_.push_back(std::move(step));

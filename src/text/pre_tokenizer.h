@@ -33,6 +33,13 @@ class PreTokenizer {
   // The patterns of GPT-2 (ByteLevel with use_regex) and of GGUF's tokenizer.ggml.pre; an unknown name is an error.
   static Result<Regex> gpt2_regex();
   static Result<PreTokenizer> of_gguf(std::string_view pre);
+  // What of_gguf() is made of, for writing it down: digits by themselves first where digits_first, then a Split.
+  struct GgufPattern {
+    std::string_view pattern;
+    bool digits_first = false;
+    bool is_gpt2 = false;  // the pattern that ByteLevel has of its own
+  };
+  static std::optional<GgufPattern> gguf_pattern(std::string_view pre);
 
   Status add(Step step);
 
