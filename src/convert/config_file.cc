@@ -43,8 +43,11 @@ Status add_rope_factors(const GgufFile& file, const ModelConfig& model, json& co
   reader->read(0, values.data());
   const float factor = *std::max_element(values.begin(), values.end());
   for (int original = 1024; original <= (1 << 20); original *= 2) {
-    const json scaling = {{"rope_type", "llama3"},      {"factor", factor}, {"low_freq_factor", 1.0},
-                          {"high_freq_factor", 4.0},    {"original_max_position_embeddings", original}};
+    const json scaling = {{"rope_type", "llama3"},
+                          {"factor", factor},
+                          {"low_freq_factor", 1.0},
+                          {"high_freq_factor", 4.0},
+                          {"original_max_position_embeddings", original}};
     const auto rope = make_rope(scaling, config.value("rope_theta", 10000.0), model.rope.dims, model.max_positions);
     if (!rope) return rope.status();
     bool near = rope->inverse.size() == model.rope.inverse.size();
@@ -54,7 +57,9 @@ Status add_rope_factors(const GgufFile& file, const ModelConfig& model, json& co
     config["rope_scaling"] = scaling;
     return Status::ok();
   }
-  return Status::error("rope_freqs.weight does not follow llama3's rule, which is all that config.json can say; use the .gguf file itself");
+  return Status::error(
+      "rope_freqs.weight does not follow llama3's rule, which is all that config.json can say; use the .gguf file "
+      "itself");
 }
 
 // The hybrids keep everything about rotation in rope_parameters, with the sections of their multimodal form.
@@ -65,7 +70,8 @@ void gather_rope(const GgufFile& file, json& config) {
   const GgufValue* sections = file.value("qwen35.rope.dimension_sections");
   if (sections != nullptr && sections->as_array() != nullptr && sections->as_array()->size() >= 3) {
     rope["mrope_section"] = json::array();
-    for (int i = 0; i < 3; ++i) rope["mrope_section"].push_back((*sections->as_array())[static_cast<std::size_t>(i)].as_int().value_or(0));
+    for (int i = 0; i < 3; ++i)
+      rope["mrope_section"].push_back((*sections->as_array())[static_cast<std::size_t>(i)].as_int().value_or(0));
     rope["mrope_interleaved"] = true;
   }
   for (const char* key : {"rope_theta", "partial_rotary_factor", "rope_scaling"}) config.erase(key);
@@ -138,7 +144,8 @@ Status same_model(const ModelConfig& written, const ModelConfig& source) {
     return same;
   };
   const auto shape = [](const ModelConfig& c) {
-    return std::vector<int>{c.vocab, c.hidden, c.intermediate, c.layers, c.heads, c.kv_heads, c.head_dim, c.max_positions};
+    return std::vector<int>{c.vocab, c.hidden,   c.intermediate, c.layers,
+                            c.heads, c.kv_heads, c.head_dim,     c.max_positions};
   };
   const auto linear = [](const ModelConfig& c) {
     const LinearAttentionConfig& l = c.linear;
@@ -149,8 +156,10 @@ Status same_model(const ModelConfig& written, const ModelConfig& source) {
       {"the shape", shape(written) == shape(source)},
       {"the norms' epsilon", written.norm_eps == source.norm_eps},
       {"the tied head", written.tied == source.tied},
-      {"the biases", written.qkv_bias == source.qkv_bias && written.output_bias == source.output_bias && written.mlp_bias == source.mlp_bias},
-      {"the norms of heads, or the output gate", written.qk_norm == source.qk_norm && written.output_gate == source.output_gate},
+      {"the biases", written.qkv_bias == source.qkv_bias && written.output_bias == source.output_bias &&
+                         written.mlp_bias == source.mlp_bias},
+      {"the norms of heads, or the output gate",
+       written.qk_norm == source.qk_norm && written.output_gate == source.output_gate},
       {"the rotation", near(written.rope, source.rope)},
       {"the recurrent layers", written.recurrent == source.recurrent && linear(written) == linear(source)},
       {"the end ids", written.eos == source.eos}};

@@ -25,12 +25,16 @@ class PartialFolder {
       return Status::error("{} exists already; name another folder, or remove it first", target.string());
     const fs::path partial = target.string() + ".partial";
     if (fs::exists(fs::symlink_status(partial, error)))
-      return Status::error("{} exists: another conversion runs, or one was interrupted; remove it if none runs", partial.string());
+      return Status::error("{} exists: another conversion runs, or one was interrupted; remove it if none runs",
+                           partial.string());
     if (!fs::create_directory(partial, error))
-      return Status::error("{} cannot be created ({}); does the folder above it exist?", partial.string(), error.message());
+      return Status::error("{} cannot be created ({}); does the folder above it exist?", partial.string(),
+                           error.message());
     return PartialFolder(target, partial);
   }
-  PartialFolder(PartialFolder&& other) noexcept : target_(std::move(other.target_)), path_(std::move(other.path_)) { other.path_.clear(); }
+  PartialFolder(PartialFolder&& other) noexcept : target_(std::move(other.target_)), path_(std::move(other.path_)) {
+    other.path_.clear();
+  }
   PartialFolder& operator=(PartialFolder&&) = delete;
   PartialFolder(const PartialFolder&) = delete;
   ~PartialFolder() {
@@ -43,13 +47,15 @@ class PartialFolder {
     std::error_code error;
     const auto space = fs::space(path_, error);
     if (error || space.available >= bytes) return Status::ok();
-    return Status::error("{} MB are free for {}, and the result needs {} MB; make room, or name a folder on another disk",
-                         space.available / 1'000'000, target_.string(), bytes / 1'000'000 + 1);
+    return Status::error(
+        "{} MB are free for {}, and the result needs {} MB; make room, or name a folder on another disk",
+        space.available / 1'000'000, target_.string(), bytes / 1'000'000 + 1);
   }
   Status commit() {
     std::error_code error;
     fs::rename(path_, target_, error);
-    if (error) return Status::error("{} cannot be renamed to {} ({})", path_.string(), target_.string(), error.message());
+    if (error)
+      return Status::error("{} cannot be renamed to {} ({})", path_.string(), target_.string(), error.message());
     path_.clear();
     return Status::ok();
   }
@@ -70,7 +76,8 @@ Result<std::optional<Recipe>> recipe_of(const ConvertOptions& options, int layer
     return given(Recipe::uniform({options.bits.value_or(base.bits), options.group.value_or(base.group)}));
   }
   if (options.bits) return Status::error("a recipe chooses the bits; give --bits or --recipe");
-  if (Recipe::is_name(options.recipe)) return given(Recipe::named(options.recipe, options.group.value_or(base.group), layers));
+  if (Recipe::is_name(options.recipe))
+    return given(Recipe::named(options.recipe, options.group.value_or(base.group), layers));
   if (options.group) return Status::error("the recipe's file chooses the groups; leave out --group");
   auto json = read_json_file(options.recipe);
   if (!json) return json.status();
@@ -78,7 +85,8 @@ Result<std::optional<Recipe>> recipe_of(const ConvertOptions& options, int layer
 }
 
 ConvertReport report_of(const ConversionPlan& plan, const WrittenWeights& written) {
-  ConvertReport report{.tensors = written.tensors, .shards = written.shards, .bytes = written.bytes, .notes = plan.notes};
+  ConvertReport report{
+      .tensors = written.tensors, .shards = written.shards, .bytes = written.bytes, .notes = plan.notes};
   double numbers = 0;
   for (const TensorJob& job : plan.jobs) {
     numbers += static_cast<double>(job.source->elements());
@@ -135,7 +143,8 @@ Result<ConvertReport> convert_folder(const fs::path& in, const fs::path& out, co
   if (!json) return json.status();
   for (const char* key : {"quantization", "quantization_config"})
     if (json->contains(key) || (json->contains("text_config") && (*json)["text_config"].contains(key)))
-      return Status::error("{} is quantised already (config.json has \"{}\"); take the original checkpoint", in.string(), key);
+      return Status::error("{} is quantised already (config.json has \"{}\"); take the original checkpoint",
+                           in.string(), key);
   auto source = SafetensorsFolder::open(in);
   if (!source) return source.status();
   if (auto naming = Naming::hugging_face(**source); !naming) return naming.status();
@@ -165,7 +174,8 @@ Result<ConvertReport> convert_gguf(const fs::path& in, const fs::path& out, cons
   if (!plan) return plan.status();
   Conversion conversion{options, **file, *model, std::move(*plan), {}};
   if (auto status = conversion.choose(/*quantises=*/false); !status) return status;
-  if (options.requantise && !conversion.recipe) return Status::error("--requantise needs to know the new form; give --bits or --recipe");
+  if (options.requantise && !conversion.recipe)
+    return Status::error("--requantise needs to know the new form; give --bits or --recipe");
   auto config = mlx_config(**file, *model, conversion.quantization());
   if (!config) return config.status();
   auto generation = generation_config(in, *model);

@@ -27,12 +27,12 @@ struct ConvertReport {
   int tensors = 0, shards = 0;
   int quantised = 0, kept = 0;  // matrices newly quantised; matrices whose codes are the source's
   std::uint64_t bytes = 0;
-  double bits_per_weight = 0;   // bytes of all tensors over the numbers that they stand for
+  double bits_per_weight = 0;  // bytes of all tensors over the numbers that they stand for
   std::vector<std::string> notes;
 };
 
-// `in`: a folder or a .gguf file. `out` must not exist; it appears when everything in it is written, and nothing is left
-// behind on failure. The result is read back: its configuration must equal the source's.
+// `in`: a folder or a .gguf file. `out` must not exist; it appears when everything in it is written, and nothing is
+// left behind on failure. The result is read back: its configuration must equal the source's.
 Result<ConvertReport> convert_model(const std::filesystem::path& in, const std::filesystem::path& out,
                                     const ConvertOptions& options);
 

@@ -156,8 +156,9 @@ class Emitter {
       (*reader)->read(static_cast<int>(source_row(r)), row.codes.data(), row.scales.data(), row.biases.data());
       for (const float bias : row.biases)
         if (std::isfinite(bias) && f16_to_f32(f32_to_f16(bias)) != bias)
-          return Status::error("{}: a bias of {} is beyond F16, so {} cannot be kept exactly; use the .gguf file itself",
-                               job_.module, bias, info(job_.source->dtype).name);
+          return Status::error(
+              "{}: a bias of {} is beyond F16, so {} cannot be kept exactly; use the .gguf file itself", job_.module,
+              bias, info(job_.source->dtype).name);
       reorder(row.codes, job_.columns, block);
       reorder(row.scales, job_.columns, block / group);
       reorder(row.biases, job_.columns, block / group);
@@ -177,8 +178,10 @@ class Emitter {
     std::vector<float> values(width_);
     Row row = make_row();
     for (std::size_t r = 0; r < rows_; ++r) {
-      if (blocks) expand_row(*blocks, static_cast<int>(source_row(r)), values.data());
-      else read_floats(source_row(r), values.data());
+      if (blocks)
+        expand_row(*blocks, static_cast<int>(source_row(r)), values.data());
+      else
+        read_floats(source_row(r), values.data());
       for (const float value : values)
         if (!(std::abs(value) <= (blocks ? kMostF16 : std::numeric_limits<float>::max())))
           return Status::error("{}: row {} holds {}, which cannot be quantised; is the checkpoint whole?", job_.module,

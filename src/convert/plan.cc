@@ -35,8 +35,9 @@ Status choose(TensorJob& job, Recipe* recipe, bool requantise, std::vector<std::
     return Status::ok();
   }
   if (choice.explicitly)
-    return Status::error("{} has {} columns, which groups of {} do not divide; give it another group, or false in the recipe",
-                         job.module, width, choice.form->group);
+    return Status::error(
+        "{} has {} columns, which groups of {} do not divide; give it another group, or false in the recipe",
+        job.module, width, choice.form->group);
   if (block) return keep(job);
   notes.push_back(fmt::format("{} stays unquantised: groups of {} do not divide its {} columns", job.module,
                               choice.form->group, width));
@@ -72,8 +73,10 @@ nlohmann::json quantization_of(const ConversionPlan& plan, const Recipe* recipe)
   nlohmann::json json = {{"group_size", base->group}, {"bits", base->bits}, {"mode", "affine"}};
   for (const TensorJob& job : plan.jobs) {
     if (!job.is_matrix || job.form == base) continue;
-    if (job.form) json[job.module] = {{"group_size", job.form->group}, {"bits", job.form->bits}};
-    else json[job.module] = false;
+    if (job.form)
+      json[job.module] = {{"group_size", job.form->group}, {"bits", job.form->bits}};
+    else
+      json[job.module] = false;
   }
   return json;
 }

@@ -1,5 +1,6 @@
-// What a conversion writes, tensor by tensor, decided before the first byte is written: names and layouts of MLX folders
-// (model-spec 1.9, 2.2), where each one's values come from, and what becomes of them. Source: model-spec 1.9, 1.10, 4.4.
+// What a conversion writes, tensor by tensor, decided before the first byte is written: names and layouts of MLX
+// folders (model-spec 1.9, 2.2), where each one's values come from, and what becomes of them. Source:
+// model-spec 1.9, 1.10, 4.4.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
-// Hugging Face names to MLX's, in the order of mlx-lm's own steps (model-spec 1.9). The MTP head, which mlx-lm drops, is
-// kept as language_model.mtp.*; its norms are in the convention of the others, as in every checkpoint of this form.
+// Hugging Face names to MLX's, in the order of mlx-lm's own steps (model-spec 1.9). The MTP head, which mlx-lm drops,
+// is kept as language_model.mtp.*; its norms are in the convention of the others, as in every checkpoint of this form.
 #include <algorithm>
 
 #include "convert/plan.h"
@@ -24,9 +24,9 @@ std::string hybrid_name(std::string name) {
 // Zero-centred norms (model-spec 1.3); linear_attn.norm is none.
 bool is_centred_norm(const TensorView& tensor) {
   if (tensor.shape.size() != 1) return false;
-  for (const char* end : {"layernorm.weight", "model.norm.weight", "language_model.norm.weight", "q_norm.weight",
-                          "k_norm.weight", "mtp.norm.weight", "pre_fc_norm_embedding.weight",
-                          "pre_fc_norm_hidden.weight"})
+  for (const char* end :
+       {"layernorm.weight", "model.norm.weight", "language_model.norm.weight", "q_norm.weight", "k_norm.weight",
+        "mtp.norm.weight", "pre_fc_norm_embedding.weight", "pre_fc_norm_hidden.weight"})
     if (tensor.name.ends_with(end)) return true;
   return false;
 }
@@ -46,9 +46,11 @@ bool has_unconverted(const TensorSource& source) {
 
 Result<TensorJob> job_of(const TensorView& tensor, bool hybrid, bool unconverted) {
   const std::string& name = tensor.name;
-  if (name.ends_with(".scales") || name.ends_with("weight_scale_inv") || name.ends_with(".qweight") || !is_float(tensor.dtype))
-    return Status::error("tensor {} is {}: only unquantised F32, F16 and BF16 folders are converted; take the original checkpoint",
-                         name, info(tensor.dtype).name);
+  if (name.ends_with(".scales") || name.ends_with("weight_scale_inv") || name.ends_with(".qweight") ||
+      !is_float(tensor.dtype))
+    return Status::error(
+        "tensor {} is {}: only unquantised F32, F16 and BF16 folders are converted; take the original checkpoint", name,
+        info(tensor.dtype).name);
   TensorJob job;
   const std::string path = hybrid ? hybrid_name(name) : name;
   const auto dot = path.rfind('.');
@@ -81,7 +83,8 @@ Result<ConversionPlan> plan_folder(const TensorSource& source, const ModelConfig
     plan.jobs.push_back(std::move(*job));
   }
   if (dropped > 0)
-    plan.notes.push_back(fmt::format("{} tensors left out: vision, rotary tables, or a head that is the embedding", dropped));
+    plan.notes.push_back(
+        fmt::format("{} tensors left out: vision, rotary tables, or a head that is the embedding", dropped));
   return plan;
 }
 

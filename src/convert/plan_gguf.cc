@@ -1,5 +1,5 @@
-// GGUF's tensors under MLX's names, with Hugging Face's order of rows and columns: llama's rotated pairs (model-spec 4.4)
-// and the hybrids' tiled value heads (model-spec 1.10) are undone. The MTP block becomes mtp.*.
+// GGUF's tensors under MLX's names, with Hugging Face's order of rows and columns: llama's rotated pairs
+// (model-spec 4.4) and the hybrids' tiled value heads (model-spec 1.10) are undone. The MTP block becomes mtp.*.
 #include <set>
 
 #include "convert/plan.h"
@@ -32,7 +32,8 @@ class GgufPlanner {
     if (!status_) return status_;
     used_.insert("rope_freqs.weight");  // config.json says it
     for (const std::string& name : file_.names())
-      if (!used_.contains(name)) plan_.notes.push_back(fmt::format("tensor {} has no place in the result and is left out", name));
+      if (!used_.contains(name))
+        plan_.notes.push_back(fmt::format("tensor {} has no place in the result and is left out", name));
     return std::move(plan_);
   }
 
@@ -43,8 +44,10 @@ class GgufPlanner {
     const int hidden = config_.hidden, inner = config_.intermediate;
     vector(from + "input_layernorm", ".weight", to + "input_layernorm", hidden);
     vector(from + "post_attention_layernorm", ".weight", to + "post_attention_layernorm", hidden);
-    if (recurrent) add_delta(from + "linear_attn.", to + "linear_attn.");
-    else add_attention(from + "self_attn.", to + "self_attn.");
+    if (recurrent)
+      add_delta(from + "linear_attn.", to + "linear_attn.");
+    else
+      add_attention(from + "self_attn.", to + "self_attn.");
     linear(from + "mlp.gate_proj", to + "mlp.gate_proj", inner, hidden, config_.mlp_bias);
     linear(from + "mlp.up_proj", to + "mlp.up_proj", inner, hidden, config_.mlp_bias);
     linear(from + "mlp.down_proj", to + "mlp.down_proj", hidden, inner, config_.mlp_bias);
@@ -78,7 +81,8 @@ class GgufPlanner {
     }
     vector(from + "norm", ".weight", to + "norm", d.value_dim);
     vector(from + "dt_bias", "", to + "dt_bias", d.value_heads, heads);
-    if (TensorJob* a = vector(from + "A_log", "", to + "A_log", d.value_heads, heads)) a->change = Change::kLogOfNegative;
+    if (TensorJob* a = vector(from + "A_log", "", to + "A_log", d.value_heads, heads))
+      a->change = Change::kLogOfNegative;
     if (TensorJob* conv = add(from + "conv1d", ".weight", to + "conv1d", {keys + values, d.taps}, mixed))
       conv->shape.push_back(1);
   }
@@ -86,7 +90,8 @@ class GgufPlanner {
   void add_mtp(const std::string& block) {
     const std::string to = prefix_ + "mtp.", layer = fmt::format("layers.{}.", config_.layers);
     const int hidden = config_.hidden;
-    if (TensorJob* fc = add_named(block + "eh_proj.weight", to + "fc", ".weight", {hidden, 2 * hidden}, {})) fc->is_matrix = true;
+    if (TensorJob* fc = add_named(block + "eh_proj.weight", to + "fc", ".weight", {hidden, 2 * hidden}, {}))
+      fc->is_matrix = true;
     add_named(block + "enorm.weight", to + "pre_fc_norm_embedding", ".weight", {hidden}, {});
     add_named(block + "hnorm.weight", to + "pre_fc_norm_hidden", ".weight", {hidden}, {});
     add_named(block + "shared_head_norm.weight", to + "norm", ".weight", {hidden}, {});
@@ -134,7 +139,8 @@ class GgufPlanner {
     return job;
   }
 
-  TensorJob* vector(const std::string& from, const char* suffix, const std::string& to, int count, const Indices& rows = {}) {
+  TensorJob* vector(const std::string& from, const char* suffix, const std::string& to, int count,
+                    const Indices& rows = {}) {
     return add(from, suffix, to, {count}, rows);
   }
 
@@ -147,9 +153,11 @@ class GgufPlanner {
                        std::vector<std::int64_t> shape, const Indices& rows) {
     if (!status_) return nullptr;
     const TensorView* tensor = file_.find(name);
-    if (tensor == nullptr) status_ = Status::error("the model lacks tensor {}; is the download complete?", name);
+    if (tensor == nullptr)
+      status_ = Status::error("the model lacks tensor {}; is the download complete?", name);
     else if (tensor->shape != shape)
-      status_ = Status::error("tensor {} has shape [{}], the metadata needs [{}]", name, fmt::join(tensor->shape, ", "), fmt::join(shape, ", "));
+      status_ = Status::error("tensor {} has shape [{}], the metadata needs [{}]", name, fmt::join(tensor->shape, ", "),
+                              fmt::join(shape, ", "));
     if (!status_) return nullptr;
     used_.insert(name);
     TensorJob job;

@@ -1,4 +1,5 @@
-// The quantiser's edge rule: zero of the grid moves so that the larger end of the group is a grid point, and so is zero.
+// The quantiser's edge rule: zero of the grid moves so that the larger end of the group is a grid point, and so is
+// zero.
 #include "convert/quantise.h"
 
 #include <algorithm>

@@ -29,14 +29,10 @@ ordered_json pre_tokenizer_json(const PreTokenizer::GgufPattern& pattern) {
   auto steps = ordered_json::array();
   if (pattern.digits_first) steps.push_back({{"type", "Digits"}, {"individual_digits", true}});
   if (!pattern.is_gpt2)
-    steps.push_back({{"type", "Split"},
-                     {"pattern", {{"Regex", pattern.pattern}}},
-                     {"behavior", "Isolated"},
-                     {"invert", false}});
-  steps.push_back({{"type", "ByteLevel"},
-                   {"add_prefix_space", false},
-                   {"trim_offsets", true},
-                   {"use_regex", pattern.is_gpt2}});
+    steps.push_back(
+        {{"type", "Split"}, {"pattern", {{"Regex", pattern.pattern}}}, {"behavior", "Isolated"}, {"invert", false}});
+  steps.push_back(
+      {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", pattern.is_gpt2}});
   return {{"type", "Sequence"}, {"pretokenizers", std::move(steps)}};
 }
 
@@ -55,7 +51,9 @@ bool stands_in_vocabulary(std::string_view text, bool special, bool ignores_merg
 Vocabulary vocabulary_of(const GgufFile& file, bool ignores_merges) {
   const GgufArray& tokens = *value_of(file, "tokens")->as_array();
   const GgufValue* types = value_of(file, "token_type");
-  const auto type_of = [&](std::size_t i) { return types == nullptr ? std::int64_t{kNormal} : (*types->as_array())[i].as_int().value_or(kNormal); };
+  const auto type_of = [&](std::size_t i) {
+    return types == nullptr ? std::int64_t{kNormal} : (*types->as_array())[i].as_int().value_or(kNormal);
+  };
   std::size_t last_normal = 0;
   for (std::size_t i = 0; i < tokens.size(); ++i)
     if (type_of(i) == kNormal) last_normal = i;
@@ -133,12 +131,15 @@ Result<ordered_json> tokenizer_config(const GgufFile& file) {
   const GgufValue* add_bos = value_of(file, "add_bos_token");
   if (add_bos != nullptr && add_bos->as_bool()) json["add_bos_token"] = *add_bos->as_bool();
   const GgufArray& tokens = *value_of(file, "tokens")->as_array();
-  for (const auto& [name, key] : {std::pair{"bos_token", "bos_token_id"}, {"eos_token", "eos_token_id"},
-                                  {"pad_token", "padding_token_id"}, {"unk_token", "unknown_token_id"}}) {
+  for (const auto& [name, key] : {std::pair{"bos_token", "bos_token_id"},
+                                  {"eos_token", "eos_token_id"},
+                                  {"pad_token", "padding_token_id"},
+                                  {"unk_token", "unknown_token_id"}}) {
     const GgufValue* value = value_of(file, key);
     const auto id = value == nullptr ? std::nullopt : value->as_int();
     const bool known = id && *id >= 0 && static_cast<std::size_t>(*id) < tokens.size();
-    json[name] = known ? ordered_json(std::string(*tokens[static_cast<std::size_t>(*id)].as_string())) : ordered_json(nullptr);
+    json[name] =
+        known ? ordered_json(std::string(*tokens[static_cast<std::size_t>(*id)].as_string())) : ordered_json(nullptr);
   }
   const GgufValue* chat = file.value("tokenizer.chat_template");
   if (chat == nullptr || !chat->as_string()) return json;

@@ -45,8 +45,8 @@ class SafetensorsFolder : public TensorSource {
   std::shared_ptr<Impl> impl_;
 };
 
-// Writes one safetensors file piece by piece, for tensors that do not fit into memory together: data at a multiple of 64
-// bytes, metadata as given. The file appears under its name when finish() succeeds (a temporary file beside it is
+// Writes one safetensors file piece by piece, for tensors that do not fit into memory together: data at a multiple of
+// 64 bytes, metadata as given. The file appears under its name when finish() succeeds (a temporary file beside it is
 // renamed); without that nothing stays.
 class SafetensorsWriter {
  public:

@@ -17,7 +17,8 @@ using ::testing::HasSubstr;
 // llama-a's folder with one tensor more, or other values in one.
 void copy_golden(const fs::path& to) {
   fs::create_directory(to);
-  for (const char* name : {"config.json", "model.safetensors"}) fs::copy_file(test::golden("llama-a") / name, to / name);
+  for (const char* name : {"config.json", "model.safetensors"})
+    fs::copy_file(test::golden("llama-a") / name, to / name);
 }
 
 TEST(ConvertFolder, EveryMatrixIsQuantisedByTheRule) {
@@ -41,8 +42,8 @@ TEST(ConvertFolder, EveryMatrixIsQuantisedByTheRule) {
     std::vector<float> scales(width / 32), biases(scales), expected_scales(scales), expected_biases(scales);
     for (int row = 0; row < (*reader)->out(); ++row) {
       (*reader)->read(row, codes.data(), scales.data(), biases.data());
-      quantise_row(values.data() + static_cast<std::size_t>(row) * width, static_cast<int>(width), 4, 32, expected.data(),
-                   expected_scales.data(), expected_biases.data());
+      quantise_row(values.data() + static_cast<std::size_t>(row) * width, static_cast<int>(width), 4, 32,
+                   expected.data(), expected_scales.data(), expected_biases.data());
       for (auto* floats : {&expected_scales, &expected_biases})
         for (float& value : *floats) value = bf16_to_f32(f32_to_bf16(value));
       ASSERT_EQ(codes, expected) << name;
@@ -68,7 +69,8 @@ TEST(ConvertFolder, DefaultIsFourBitsInGroupsOf64WhereTheyFit) {
   test::TempFolder folder;
   const auto report = test::convert(test::golden("llama-a"), folder.path() / "out");
   EXPECT_EQ(report.quantised, 3);  // only down_proj has a width that 64 divides
-  EXPECT_THAT(report.notes, Contains(HasSubstr("model.embed_tokens stays unquantised: groups of 64 do not divide its 96 columns")));
+  EXPECT_THAT(report.notes,
+              Contains(HasSubstr("model.embed_tokens stays unquantised: groups of 64 do not divide its 96 columns")));
   const auto quantization = test::json_of(folder.path() / "out/config.json")["quantization"];
   EXPECT_EQ(quantization["bits"], 4);
   EXPECT_EQ(quantization["group_size"], 64);
@@ -94,7 +96,8 @@ TEST(ConvertFolder, RecipesDecideByModule) {
   const auto refused = convert_model(test::golden("llama-a"), folder.path() / "no", {.recipe = bad.string()});
   EXPECT_THAT(refused.message(), HasSubstr("model.layers.1.mlp.up_proj has 96 columns"));
   test::convert(test::golden("llama-a"), folder.path() / "mixed", {.group = 32, .recipe = "mixed_4_6"});
-  EXPECT_EQ(test::json_of(folder.path() / "mixed/config.json")["quantization"]["model.layers.2.mlp.down_proj"]["bits"], 6);
+  EXPECT_EQ(test::json_of(folder.path() / "mixed/config.json")["quantization"]["model.layers.2.mlp.down_proj"]["bits"],
+            6);
 }
 
 TEST(ConvertFolder, ShardsAreBoundedAndIndexed) {
@@ -116,7 +119,9 @@ TEST(ConvertFolder, ShardsAreBoundedAndIndexed) {
   EXPECT_EQ(index["weight_map"].size(), static_cast<std::size_t>(report.tensors));
   for (const auto& entry : fs::directory_iterator(folder.path() / "many"))
     if (entry.path().extension() == ".safetensors") EXPECT_LT(fs::file_size(entry), 45'000u) << entry.path();
-  EXPECT_EQ(test::difference(test::logits_of(folder.path() / "many", Act::kInt8), test::logits_of(folder.path() / "one", Act::kInt8)), "equal");
+  EXPECT_EQ(test::difference(test::logits_of(folder.path() / "many", Act::kInt8),
+                             test::logits_of(folder.path() / "one", Act::kInt8)),
+            "equal");
 }
 
 TEST(ConvertFolder, FilesBesideTheWeightsComeAlong) {
@@ -141,16 +146,19 @@ TEST(ConvertFolder, WhatCannotBeConverted) {
     const auto bytes = builder.build();
     folder.write("in/model-extra.safetensors", std::span<const std::byte>(bytes));
     fs::remove(in / "model.safetensors");
-    fs::copy_file(test::golden("llama-a") / "model.safetensors", in / "model-base.safetensors", fs::copy_options::overwrite_existing);
+    fs::copy_file(test::golden("llama-a") / "model.safetensors", in / "model-base.safetensors",
+                  fs::copy_options::overwrite_existing);
     const auto result = convert_model(in, out, {.bits = 4, .group = 32});
     EXPECT_THAT(result.message(), HasSubstr(part));
     EXPECT_FALSE(fs::exists(out));
     EXPECT_FALSE(fs::exists(folder.path() / "out.partial"));
   };
-  refused(test::SafetensorsBuilder().add_tensor("model.layers.7.x.weight", DType::kF8E4M3, {1, 32}, test::Bytes(32)), "model.layers.7.x.weight");
+  refused(test::SafetensorsBuilder().add_tensor("model.layers.7.x.weight", DType::kF8E4M3, {1, 32}, test::Bytes(32)),
+          "model.layers.7.x.weight");
   std::vector<float> values(64, 1.0f);
   values[40] = std::numeric_limits<float>::infinity();
-  refused(test::SafetensorsBuilder().add_tensor("model.layers.7.x.weight", DType::kBF16, {2, 32}, values), "model.layers.7.x: row 1 holds inf");
+  refused(test::SafetensorsBuilder().add_tensor("model.layers.7.x.weight", DType::kBF16, {2, 32}, values),
+          "model.layers.7.x: row 1 holds inf");
 }
 
 }  // namespace

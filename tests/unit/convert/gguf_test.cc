@@ -25,7 +25,8 @@ DType mixed(const std::string& name) {
 }
 
 void expect_equal_logits(const fs::path& a, const fs::path& b) {
-  for (const Act act : kActs) EXPECT_EQ(test::difference(test::logits_of(a, act), test::logits_of(b, act)), "equal") << to_string(act);
+  for (const Act act : kActs)
+    EXPECT_EQ(test::difference(test::logits_of(a, act), test::logits_of(b, act)), "equal") << to_string(act);
 }
 
 class Goldens : public ::testing::TestWithParam<const char*> {};
@@ -41,7 +42,8 @@ TEST_P(Goldens, ConvertWithoutLoss) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, Goldens,
-                         ::testing::Values("llama-a", "qwen2-a", "qwen3-a", "dense-llama-yarn-bias", "dense-llama-linear-rope"),
+                         ::testing::Values("llama-a", "qwen2-a", "qwen3-a", "dense-llama-yarn-bias",
+                                           "dense-llama-linear-rope"),
                          [](const auto& info) {
                            std::string name = info.param;
                            std::replace(name.begin(), name.end(), '-', '_');
@@ -50,7 +52,8 @@ INSTANTIATE_TEST_SUITE_P(Families, Goldens,
 
 TEST(ConvertGguf, RowsAreInHuggingFacesOrder) {  // an unquantised file gives back the checkpoint's own tensors
   test::TempFolder folder;
-  const auto file = test::write_gguf(folder, test::gguf_of_golden("llama-a", [](const std::string&) { return DType::kBF16; }));
+  const auto file =
+      test::write_gguf(folder, test::gguf_of_golden("llama-a", [](const std::string&) { return DType::kBF16; }));
   const auto report = test::convert(file, folder.path() / "out");
   EXPECT_EQ(report.kept + report.quantised, 0);
   const auto before = test::tensors_of(test::golden("llama-a")), after = test::tensors_of(folder.path() / "out");
@@ -136,7 +139,8 @@ TEST(ConvertGguf, Llama3FactorsBecomeAScaling) {
   const double theta = text["rope_parameters"]["rope_theta"];
   std::vector<float> factors;
   for (std::size_t i = 0; i < config->rope.inverse.size(); ++i)
-    factors.push_back(static_cast<float>(std::pow(theta, -2.0 * static_cast<double>(i) / config->rope.dims) / config->rope.inverse[i]));
+    factors.push_back(static_cast<float>(std::pow(theta, -2.0 * static_cast<double>(i) / config->rope.dims) /
+                                         config->rope.inverse[i]));
   auto with = builder;
   with.add_tensor("rope_freqs.weight", DType::kF32, {static_cast<std::int64_t>(factors.size())}, factors);
   const bool standard = text["rope_parameters"]["original_max_position_embeddings"].get<int>() >= 1024;

@@ -12,13 +12,17 @@ using Shape = std::vector<std::int64_t>;
 // The shape of a GGUF model that holds the golden's numbers exactly: converted, it must be the golden again.
 void expect_back(const std::string& name) {
   test::TempFolder folder;
-  const auto file = test::write_gguf(folder, test::gguf_of_golden(name, [](const std::string&) { return DType::kBF16; }));
+  const auto file =
+      test::write_gguf(folder, test::gguf_of_golden(name, [](const std::string&) { return DType::kBF16; }));
   test::convert(file, folder.path() / "out");
   for (const Act act : {Act::kInt8, Act::kF32})
-    EXPECT_EQ(test::difference(test::logits_of(folder.path() / "out", act), test::logits_of(test::golden(name), act)), "equal") << to_string(act);
+    EXPECT_EQ(test::difference(test::logits_of(folder.path() / "out", act), test::logits_of(test::golden(name), act)),
+              "equal")
+        << to_string(act);
   const auto before = test::tensors_of(test::golden(name)), after = test::tensors_of(folder.path() / "out");
   for (const std::string& from : before->names()) {
-    if (!from.ends_with("_proj.weight") && from.find("conv1d") == from.npos && !from.ends_with("mtp.fc.weight")) continue;
+    if (!from.ends_with("_proj.weight") && from.find("conv1d") == from.npos && !from.ends_with("mtp.fc.weight"))
+      continue;
     const bool outer = from.starts_with("model.language_model.");
     const std::string to = outer ? "language_model.model." + from.substr(21) : "language_model." + from;
     ASSERT_NE(after->find(to), nullptr) << to;
@@ -32,13 +36,15 @@ TEST(ConvertHybrid, YarnComesBackFromGguf) { expect_back("hybrid-g-yarn"); }
 
 TEST(ConvertHybrid, QuantisedGgufKeepsItsCodes) {
   test::TempFolder folder;
-  const auto file = test::write_gguf(folder, test::gguf_of_golden("hybrid-f-multimodal-form", [](const std::string& name) {
-                                       return name.find("attn") != name.npos ? DType::kQ4_1 : DType::kQ8_0;
-                                     }));
+  const auto file =
+      test::write_gguf(folder, test::gguf_of_golden("hybrid-f-multimodal-form", [](const std::string& name) {
+                         return name.find("attn") != name.npos ? DType::kQ4_1 : DType::kQ8_0;
+                       }));
   const auto report = test::convert(file, folder.path() / "out");
   EXPECT_EQ(report.quantised, 0);
   // The heads' order differs, and with it the order of out_proj's sums: equal but for rounding.
-  const double distance = test::relative_distance(test::logits_of(folder.path() / "out", Act::kF32), test::logits_of(file, Act::kF32));
+  const double distance =
+      test::relative_distance(test::logits_of(folder.path() / "out", Act::kF32), test::logits_of(file, Act::kF32));
   EXPECT_LT(distance, 1e-4);
 }
 

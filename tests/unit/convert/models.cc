@@ -33,27 +33,26 @@ std::string gguf_name(std::string name, int layers, bool hybrid) {
     return block + (name.find("embedding") != name.npos ? "nextn.enorm.weight" : "nextn.hnorm.weight");
   if (!name.starts_with("layers."))
     return replaced(name, {{"embed_tokens", "token_embd"}, {"lm_head", "output"}, {"norm", "output_norm"}});
-  return replaced("blk" + name.substr(6),
-                  {{"input_layernorm", "attn_norm"},
-                   {"post_attention_layernorm", hybrid ? "post_attention_norm" : "ffn_norm"},
-                   {"self_attn.q_proj", "attn_q"},
-                   {"self_attn.k_proj", "attn_k"},
-                   {"self_attn.v_proj", "attn_v"},
-                   {"self_attn.o_proj", "attn_output"},
-                   {"self_attn.q_norm", "attn_q_norm"},
-                   {"self_attn.k_norm", "attn_k_norm"},
-                   {"linear_attn.in_proj_qkv", "attn_qkv"},
-                   {"linear_attn.in_proj_z", "attn_gate"},
-                   {"linear_attn.in_proj_b", "ssm_beta"},
-                   {"linear_attn.in_proj_a", "ssm_alpha"},
-                   {"linear_attn.conv1d", "ssm_conv1d"},
-                   {"linear_attn.A_log", "ssm_a"},
-                   {"linear_attn.dt_bias", "ssm_dt.bias"},
-                   {"linear_attn.norm", "ssm_norm"},
-                   {"linear_attn.out_proj", "ssm_out"},
-                   {"mlp.gate_proj", "ffn_gate"},
-                   {"mlp.up_proj", "ffn_up"},
-                   {"mlp.down_proj", "ffn_down"}});
+  return replaced("blk" + name.substr(6), {{"input_layernorm", "attn_norm"},
+                                           {"post_attention_layernorm", hybrid ? "post_attention_norm" : "ffn_norm"},
+                                           {"self_attn.q_proj", "attn_q"},
+                                           {"self_attn.k_proj", "attn_k"},
+                                           {"self_attn.v_proj", "attn_v"},
+                                           {"self_attn.o_proj", "attn_output"},
+                                           {"self_attn.q_norm", "attn_q_norm"},
+                                           {"self_attn.k_norm", "attn_k_norm"},
+                                           {"linear_attn.in_proj_qkv", "attn_qkv"},
+                                           {"linear_attn.in_proj_z", "attn_gate"},
+                                           {"linear_attn.in_proj_b", "ssm_beta"},
+                                           {"linear_attn.in_proj_a", "ssm_alpha"},
+                                           {"linear_attn.conv1d", "ssm_conv1d"},
+                                           {"linear_attn.A_log", "ssm_a"},
+                                           {"linear_attn.dt_bias", "ssm_dt.bias"},
+                                           {"linear_attn.norm", "ssm_norm"},
+                                           {"linear_attn.out_proj", "ssm_out"},
+                                           {"mlp.gate_proj", "ffn_gate"},
+                                           {"mlp.up_proj", "ffn_up"},
+                                           {"mlp.down_proj", "ffn_down"}});
 }
 
 // GGUF row h * dim + 2i + s holds Hugging Face's row h * dim + s * dim / 2 + i.
@@ -61,7 +60,8 @@ Order rotated(int heads, int dim) {
   Order order(static_cast<std::size_t>(heads * dim));
   for (int h = 0; h < heads; ++h)
     for (int s = 0; s < 2; ++s)
-      for (int i = 0; i < dim / 2; ++i) order[static_cast<std::size_t>(h * dim + 2 * i + s)] = static_cast<std::size_t>(h * dim + s * dim / 2 + i);
+      for (int i = 0; i < dim / 2; ++i)
+        order[static_cast<std::size_t>(h * dim + 2 * i + s)] = static_cast<std::size_t>(h * dim + s * dim / 2 + i);
   return order;
 }
 
@@ -72,7 +72,8 @@ Order tiled(const LinearAttentionConfig& d, int width, int before) {
   for (int i = 0; i < before; ++i) order.push_back(static_cast<std::size_t>(i));
   for (int r = 0; r < repeats; ++r)
     for (int key = 0; key < d.key_heads; ++key)
-      for (int i = 0; i < width; ++i) order.push_back(static_cast<std::size_t>(before + (key * repeats + r) * width + i));
+      for (int i = 0; i < width; ++i)
+        order.push_back(static_cast<std::size_t>(before + (key * repeats + r) * width + i));
   return order;
 }
 
@@ -135,7 +136,8 @@ void add_metadata(GgufBuilder& builder, const ModelConfig& config, const nlohman
   builder.add_kv(arch + ".rope.freq_base", rope["rope_theta"].get<float>());
   const std::string type = rope.value("rope_type", "default");
   if (type == "yarn" || type == "linear") {
-    builder.add_kv(arch + ".rope.scaling.type", type).add_kv(arch + ".rope.scaling.factor", rope["factor"].get<float>());
+    builder.add_kv(arch + ".rope.scaling.type", type)
+        .add_kv(arch + ".rope.scaling.factor", rope["factor"].get<float>());
     if (rope.contains("original_max_position_embeddings"))
       add(".rope.scaling.original_context_length", rope["original_max_position_embeddings"].get<int>());
   }
@@ -151,7 +153,9 @@ void add_metadata(GgufBuilder& builder, const ModelConfig& config, const nlohman
 
 }  // namespace
 
-std::filesystem::path golden(const std::string& name) { return std::filesystem::path(STEADFAST_SOURCE_DIR) / "tests/golden" / name; }
+std::filesystem::path golden(const std::string& name) {
+  return std::filesystem::path(STEADFAST_SOURCE_DIR) / "tests/golden" / name;
+}
 
 nlohmann::json json_of(const std::filesystem::path& path) {
   auto json = read_json_file(path);
@@ -169,8 +173,10 @@ std::vector<float> floats_of(const TensorView& tensor) {
   std::vector<float> values(static_cast<std::size_t>(tensor.elements()));
   for (std::size_t i = 0; i < values.size(); ++i) {
     std::uint16_t half = 0;
-    if (tensor.dtype == DType::kF32) std::memcpy(&values[i], tensor.data.data() + 4 * i, 4);
-    else std::memcpy(&half, tensor.data.data() + 2 * i, 2);
+    if (tensor.dtype == DType::kF32)
+      std::memcpy(&values[i], tensor.data.data() + 4 * i, 4);
+    else
+      std::memcpy(&half, tensor.data.data() + 2 * i, 2);
     if (tensor.dtype == DType::kF16) values[i] = f16_to_f32(half);
     if (tensor.dtype == DType::kBF16) values[i] = bf16_to_f32(half);
   }
@@ -229,7 +235,8 @@ std::vector<float> logits_of(const std::filesystem::path& model, Act act) {
 std::string difference(const std::vector<float>& a, const std::vector<float>& b) {
   if (a.size() != b.size() || a.empty()) return fmt::format("sizes {} and {}", a.size(), b.size());
   std::size_t count = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) count += std::bit_cast<std::uint32_t>(a[i]) != std::bit_cast<std::uint32_t>(b[i]);
+  for (std::size_t i = 0; i < a.size(); ++i)
+    count += std::bit_cast<std::uint32_t>(a[i]) != std::bit_cast<std::uint32_t>(b[i]);
   return count == 0 ? "equal" : fmt::format("{} of {} differ", count, a.size());
 }
 

@@ -23,7 +23,8 @@ void expect_bytes(const TensorView* expected, const std::vector<std::byte>& byte
 }
 
 TEST(Quantise, EqualsMlxForEveryBitsAndGroup) {
-  for (const auto& [file, dtype] : {std::pair{"mlx/pack_bf16.safetensors", DType::kBF16}, {"mlx/pack_f16.safetensors", DType::kF16}}) {
+  for (const auto& [file, dtype] :
+       {std::pair{"mlx/pack_bf16.safetensors", DType::kBF16}, {"mlx/pack_f16.safetensors", DType::kF16}}) {
     const auto goldens = SafetensorsFile::open(test::golden(file));
     ASSERT_TRUE(goldens.is_ok()) << goldens.message();
     const TensorView* w = (*goldens)->find("w");
@@ -37,8 +38,8 @@ TEST(Quantise, EqualsMlxForEveryBitsAndGroup) {
         std::vector<float> scales(values.size() / static_cast<std::size_t>(group)), biases(scales.size());
         std::vector<std::uint8_t> codes(static_cast<std::size_t>(width));
         for (int row = 0; row < w->shape[0]; ++row) {
-          quantise_row(values.data() + row * width, width, bits, group, codes.data(), scales.data() + row * width / group,
-                       biases.data() + row * width / group);
+          quantise_row(values.data() + row * width, width, bits, group, codes.data(),
+                       scales.data() + row * width / group, biases.data() + row * width / group);
           pack_codes(codes.data(), width, bits, words.data() + row * width * bits / 8);
         }
         const std::string name = fmt::format("b{}.g{}.", bits, group);
@@ -74,7 +75,8 @@ Reference reference(const std::vector<float>& w, int bits) {
   }
   Reference result{static_cast<float>(scale), static_cast<float>(bias), {}};
   for (const double value : w)
-    result.codes.push_back(static_cast<int>(std::clamp(std::rint(rounded(rounded(value - bias) / scale)), 0.0, levels)));
+    result.codes.push_back(
+        static_cast<int>(std::clamp(std::rint(rounded(rounded(value - bias) / scale)), 0.0, levels)));
   return result;
 }
 

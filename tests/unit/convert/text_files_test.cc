@@ -26,21 +26,26 @@ test::GgufBuilder with_tokenizer(test::GgufBuilder builder, const std::string& p
   for (int byte = 0; byte < 256; ++byte) add(bytes_to_alphabet(std::string(1, static_cast<char>(byte))), 1);
   add("<|mid é|>", 3);
   const Texts merges = {"t h", "th e", "\xC4\xA0 the", "1 2", "i n", "in g", "< u", "<u >"};
-  for (const char* text : {"th", "the", "\xC4\xA0the", "12", "in", "ing", "<u", "[PAD]"}) add(text, text[0] == '[' ? 5 : 1);
+  for (const char* text : {"th", "the", "\xC4\xA0the", "12", "in", "ing", "<u", "[PAD]"})
+    add(text, text[0] == '[' ? 5 : 1);
   add("<|end|>", 3);
   add("<tool>", 4);
   builder.add_kv("tokenizer.ggml.model", "gpt2").add_kv("tokenizer.ggml.pre", pre);
   builder.add_kv("tokenizer.ggml.tokens", tokens).add_kv("tokenizer.ggml.token_type", types);
   Texts possible(merges.begin(), merges.end() - 1);  // "<u>" is no normal token
   builder.add_kv("tokenizer.ggml.merges", possible);
-  builder.add_kv("tokenizer.ggml.bos_token_id", std::uint32_t{0}).add_kv("tokenizer.ggml.eos_token_id", std::uint32_t{267});
+  builder.add_kv("tokenizer.ggml.bos_token_id", std::uint32_t{0})
+      .add_kv("tokenizer.ggml.eos_token_id", std::uint32_t{267});
   builder.add_kv("tokenizer.ggml.eot_token_id", std::uint32_t{258});
-  builder.add_kv("tokenizer.chat_template", "{{ bos_token }}{% for m in messages %}{{ m.content }}{{ eos_token }}{% endfor %}");
+  builder.add_kv("tokenizer.chat_template",
+                 "{{ bos_token }}{% for m in messages %}{{ m.content }}{{ eos_token }}{% endfor %}");
   return builder;
 }
 
 std::string random_text(std::mt19937& dice) {
-  static const Texts kParts = {"the", " the", "thing", "12", "123", "I'm", " ", "\n", "é", "e\u0301", "नमस्ते", "½", "<|start|>", "<u>", "<|mid é|>", "<|end|>", "<tool>", "[PAD]", "人", "\t", "..", "Ġ"};
+  static const Texts kParts = {"the",    " the",    "thing", "12", "123",       "I'm", " ",         "\n",
+                               "é",      "e\u0301", "नमस्ते",  "½",  "<|start|>", "<u>", "<|mid é|>", "<|end|>",
+                               "<tool>", "[PAD]",   "人",    "\t", "..",        "Ġ"};
   std::string text;
   for (int i = 0; i < 12; ++i) text += kParts[dice() % kParts.size()];
   return text;
@@ -50,7 +55,8 @@ class Pres : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(Pres, SameIdsFromTheFolder) {
   test::TempFolder folder;
-  const auto builder = with_tokenizer(test::gguf_of_golden("llama-a", [](const std::string&) { return DType::kQ8_0; }), GetParam());
+  const auto builder =
+      with_tokenizer(test::gguf_of_golden("llama-a", [](const std::string&) { return DType::kQ8_0; }), GetParam());
   const auto path = test::write_gguf(folder, builder);
   test::convert(path, folder.path() / "out");
   auto file = GgufFile::open(path);
@@ -69,15 +75,18 @@ TEST_P(Pres, SameIdsFromTheFolder) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Names, Pres, ::testing::Values("smollm", "gpt-2", "qwen2", "qwen35", "llama-bpe"), [](const auto& info) {
-  std::string name = info.param;
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(Names, Pres, ::testing::Values("smollm", "gpt-2", "qwen2", "qwen35", "llama-bpe"),
+                         [](const auto& info) {
+                           std::string name = info.param;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
 
 TEST(ConvertText, TemplateAndEndIdsComeAlong) {
   test::TempFolder folder;
-  const auto path = test::write_gguf(folder, with_tokenizer(test::gguf_of_golden("llama-a", [](const std::string&) { return DType::kQ8_0; }), "smollm"));
+  const auto path = test::write_gguf(
+      folder,
+      with_tokenizer(test::gguf_of_golden("llama-a", [](const std::string&) { return DType::kQ8_0; }), "smollm"));
   test::convert(path, folder.path() / "out");
   auto before = load_model(path, {}), after = load_model(folder.path() / "out", {});
   ASSERT_TRUE(before.is_ok()) << before.message();
@@ -98,7 +107,8 @@ TEST(ConvertText, TemplateAndEndIdsComeAlong) {
 
 TEST(ConvertText, SamplingDefaultsBesideTheFileComeAlong) {
   test::TempFolder folder;
-  const auto path = test::write_gguf(folder, test::gguf_of_golden("llama-a", [](const std::string&) { return DType::kQ8_0; }));
+  const auto path =
+      test::write_gguf(folder, test::gguf_of_golden("llama-a", [](const std::string&) { return DType::kQ8_0; }));
   folder.write("generation_config.json", R"({"temperature": 0.5, "top_k": 7})");
   const auto report = test::convert(path, folder.path() / "out");
   EXPECT_THAT(report.notes, ::testing::Contains(::testing::HasSubstr("no tokenizer")));
