@@ -79,6 +79,7 @@ int run(const BenchOptions& given) {
   if (!loaded) return fail(loaded.status());
   EngineOptions engine_options;
   engine_options.context = options.prompt_tokens + (decode ? options.reply_tokens : 0) + 1;
+  options.model.apply(engine_options);
   auto engine = Engine::create(std::move(*loaded), engine_options);
   if (!engine) return fail(engine.status());
   std::vector<double> runs;

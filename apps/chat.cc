@@ -80,7 +80,9 @@ int run(const ChatOptions& options) {
   if (!loaded) return fail(loaded.status());
   if (!(*loaded)->chat_template)
     return fail(Status::error("{} has no chat template; use `steadfast generate --raw`", options.model.model));
-  auto engine = Engine::create(std::move(*loaded), {});
+  EngineOptions engine_options;
+  options.model.apply(engine_options);
+  auto engine = Engine::create(std::move(*loaded), engine_options);
   if (!engine) return fail(engine.status());
   const bool terminal = ::isatty(STDIN_FILENO) != 0;
   if (terminal)

@@ -56,6 +56,7 @@ int run(const GenerateOptions& options, bool has_prompt) {
 
   EngineOptions engine_options;
   engine_options.piece = options.chunk;
+  options.model.apply(engine_options);
   auto engine = Engine::create(std::move(*loaded), engine_options);
   if (!engine) return fail(engine.status());
   ProgressBar bar("prompt");

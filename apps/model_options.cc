@@ -15,11 +15,22 @@ void ModelOptions::add_to(CLI::App& command) {
   command.add_option("--device", device, "cpu (a GPU backend is not built in)")->capture_default_str();
   command.add_option("--threads", threads, "Threads; 0: one for each core")->capture_default_str();
   command.add_option("--act", act, "Activations of quantised linears: int8, bf16 or f32")->capture_default_str();
+  command.add_option("--kv", kv, "Cache: whole (a window a stream) or paged (pages of one pool, prefixes shared)")
+      ->capture_default_str();
+  command.add_option("--page", page, "Positions of a page, a power of two from 16 to 1024")->capture_default_str();
   command.add_option("--kv-dtype", kv_dtype, "Cache type: bf16 or f32 (default: f32 with --act f32, else bf16)");
+}
+
+Result<int> ModelOptions::page_positions() const {
+  if (kv == "whole") return 0;
+  if (kv != "paged") return Status::error("--kv {}: use whole or paged", kv);
+  if (auto status = PagePool::check_page(page); !status) return status;
+  return page;
 }
 
 Result<LoadOptions> ModelOptions::load_options() const {
   LoadOptions options;
+  if (auto positions = page_positions(); !positions) return positions.status();
   options.device = device;
   options.threads = threads;
   options.isa = config().isa.value_or("");

@@ -6,18 +6,25 @@
 #include <string>
 
 #include "command.h"
-#include "engine/load_model.h"
+#include "engine/engine.h"
 
 namespace steadfast {
 
 struct ModelOptions {
-  std::string model, device = "cpu", act = "int8", kv_dtype;
-  int threads = 0;
+  std::string model, device = "cpu", act = "int8", kv = "whole", kv_dtype;
+  int threads = 0, page = 256;
 
-  // MODEL, --device, --threads, --act, --kv-dtype.
+  // MODEL, --device, --threads, --act, --kv, --page, --kv-dtype.
   void add_to(CLI::App& command);
   // The options checked; without progress.
   Result<LoadOptions> load_options() const;
+  // Positions of a page under --kv paged, 0 under --kv whole.
+  Result<int> page_positions() const;
+  // The cache's layout, after load_options() or page_positions() found it right.
+  void apply(EngineOptions& options) const {
+    options.paged = kv == "paged";
+    options.page = page;
+  }
   // Loads with a progress bar on a terminal.
   Result<std::unique_ptr<LoadedModel>> load() const;
 };

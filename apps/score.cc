@@ -69,15 +69,18 @@ int run(const ScoreOptions& options) {
     if (auto status = writer.open(options.out, ids->size(), vocab); !status) return fail(status);
   double total = 0;
   ProgressBar bar("scoring");
-  auto status = score(**loaded, *ids, options.chunk, [&](int first, int rows, const float* logits) {
-    for (int row = 0; row < rows; ++row) {
-      const auto next = static_cast<std::size_t>(first + row + 1);
-      if (next < ids->size())
-        total += negative_log_likelihood({logits + static_cast<std::size_t>(row) * vocab, vocab}, (*ids)[next]);
-    }
-    bar.show(first + rows, static_cast<int>(ids->size()));
-    return options.out.empty() ? Status::ok() : writer.write(logits, static_cast<std::size_t>(rows) * vocab);
-  });
+  auto status = score(
+      **loaded, *ids, options.chunk,
+      [&](int first, int rows, const float* logits) {
+        for (int row = 0; row < rows; ++row) {
+          const auto next = static_cast<std::size_t>(first + row + 1);
+          if (next < ids->size())
+            total += negative_log_likelihood({logits + static_cast<std::size_t>(row) * vocab, vocab}, (*ids)[next]);
+        }
+        bar.show(first + rows, static_cast<int>(ids->size()));
+        return options.out.empty() ? Status::ok() : writer.write(logits, static_cast<std::size_t>(rows) * vocab);
+      },
+      options.model.page_positions().value());
   bar.clear();
   if (status && !options.out.empty()) status = writer.close();
   if (!status) return fail(status);

@@ -21,8 +21,8 @@ namespace {
 struct ServeOptions {
   ModelOptions model;
   ServerOptions server;
-  std::string api_key_file, kv = "whole", drafter;
-  int parallel = 4, context = 0, max_queue = 64, page = 0;
+  std::string api_key_file, drafter;
+  int parallel = 4, context = 0, max_queue = 64;
   bool no_drafts = false;
 };
 
@@ -62,11 +62,7 @@ void raise_file_limit() {
 
 // What is wrong with the options as such, or asks for what this build does not have; empty: nothing.
 std::string complaint(const ServeOptions& options) {
-  if (options.kv != "whole" && options.kv != "paged") return "--kv must be whole or paged";
-  if (options.page != 0 && options.kv != "paged")
-    return "--page sets the size of a paged cache's pages; give --kv paged with it";
-  if (options.page != 0)
-    if (auto status = PagePool::check_page(options.page); !status) return status.message();
+  if (auto page = options.model.page_positions(); !page) return page.message();
   if (!options.drafter.empty()) return "drafters are not built in; leave out --drafter";
   const std::string& alias = options.server.alias;
   const bool clean = std::all_of(alias.begin(), alias.end(), [](char c) { return c > 0x20 && c < 0x7F; });
@@ -109,8 +105,7 @@ int run(ServeOptions& options) {
   EngineOptions engine_options;
   engine_options.streams = options.parallel;
   engine_options.context = options.context;
-  engine_options.paged = options.kv == "paged";
-  if (options.page != 0) engine_options.page = options.page;
+  options.model.apply(engine_options);
   auto engine = Engine::create(std::move(*loaded), engine_options);
   if (!engine) return fail(engine.status());
   stop_event = eventfd(0, EFD_CLOEXEC);
@@ -155,12 +150,6 @@ void add_serve(CLI::App& app, int& exit_status) {
   command->add_option("--api-key-file", options->api_key_file,
                       "File with one API key a line; without it none is asked for");
   command->add_option("--cors-origin", server.cors_origin, "The web origin whose pages may call, or *; default: none");
-  command
-      ->add_option("--kv", options->kv,
-                   "Layout of the cache: whole (a window a stream) or paged (pages of one pool, prefixes shared)")
-      ->capture_default_str();
-  command->add_option("--page", options->page,
-                      "Positions of a page, a power of two from 16 to 1024 (default 256; with --kv paged)");
   command->add_option("--drafter", options->drafter, "Folder of a draft model");
   command->add_flag("--no-drafts", options->no_drafts, "Draft nothing");
   command->callback([options, &exit_status] { exit_status = run(*options); });

@@ -33,7 +33,7 @@ struct Request {
   std::vector<TokenId> prompt;  // at least one id, every id in the vocabulary
   SamplingParams sampling;
   int max_tokens = 0;             // 0: until the stream's window is full
-  std::vector<TokenId> stop_ids;  // end the reply; not part of its text. Empty: the model's own
+  std::vector<TokenId> stop_ids;  // end the reply, besides the model's own; not part of its text
   std::vector<std::string> stop;  // stop strings: end the reply before their first occurrence
   bool ignore_eos = false;
   int top_logprobs = -1;  // -1: none; 0..20: of every token, from the raw logits

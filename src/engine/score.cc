@@ -13,7 +13,7 @@ constexpr int kHeadRows = 16;
 
 }  // namespace
 
-Status score(const LoadedModel& loaded, std::span<const TokenId> ids, int chunk, const LogitsSink& sink) {
+Status score(const LoadedModel& loaded, std::span<const TokenId> ids, int chunk, const LogitsSink& sink, int page) {
   const Model& model = *loaded.model;
   const int count = static_cast<int>(ids.size());
   if (count == 0) return Status::error("there is nothing to score: the list of ids is empty");
@@ -26,12 +26,21 @@ Status score(const LoadedModel& loaded, std::span<const TokenId> ids, int chunk,
   const int rows = std::min(chunk, count);
   auto workspace = Workspace::create(model.backend(), model.config(), rows);
   if (!workspace) return workspace.status();
-  auto state = StreamState::create(model.backend(), model.cache_shape(loaded.kv_dtype), count);
+  const CacheShape shape = model.cache_shape(loaded.kv_dtype);
+  std::unique_ptr<PagePool> pool;
+  if (page > 0) {
+    auto made = PagePool::create(model.backend(), shape, page, (count + page - 1) / page);
+    if (!made) return made.status();
+    pool = std::move(*made);
+  }
+  auto state = pool ? StreamState::create_paged(model.backend(), *pool, count)
+                    : StreamState::create(model.backend(), shape, count);
   if (!state) return state.status();
   const auto vocab = static_cast<std::size_t>(model.config().vocab);
   std::vector<float> logits(vocab * kHeadRows);
   for (int first = 0; first < count; first += rows) {
     const int here = std::min(rows, count - first);
+    CHECK((*state)->reserve(first + here), "a pool of {} positions for {}", (*state)->window(), first + here);
     Round round;
     round.add(**state, first, ids.data() + first, here);
     for (int i = 0; i < here; ++i) round.logit_rows.push_back(i);
