@@ -63,8 +63,13 @@ Result<ChatTemplate> load_template(const std::string& model) {
   const auto path = resolve_model(model);
   if (!path) return path.status();
   std::error_code error;
-  if (std::filesystem::is_directory(*path, error)) return ChatTemplate::from_folder(*path);
-  const auto gguf = GgufFile::open(*path);
+  std::filesystem::path file = *path;
+  if (std::filesystem::is_directory(file, error)) {
+    auto found = ChatTemplate::from_folder(file);
+    if (found || only_gguf(file).empty()) return found;
+    file = only_gguf(file);
+  }
+  const auto gguf = GgufFile::open(file);
   if (!gguf) return gguf.status();
   return ChatTemplate::from_gguf(**gguf);
 }

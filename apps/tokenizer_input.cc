@@ -8,7 +8,6 @@
 #include "formats/gguf.h"
 
 namespace steadfast {
-namespace {
 
 // A folder without tokenizer.json may hold the model as one GGUF file.
 std::filesystem::path only_gguf(const std::filesystem::path& folder) {
@@ -21,8 +20,6 @@ std::filesystem::path only_gguf(const std::filesystem::path& folder) {
   }
   return found;
 }
-
-}  // namespace
 
 Result<Tokenizer> load_tokenizer(const std::string& model) {
   const auto path = resolve_model(model);

@@ -64,6 +64,18 @@ TOOLS = [
     {"messages": LONG_TOOL_TALK},
 ]
 
+# For real templates: what they react to and ours does not.
+ODD = [
+    {"messages": [said("user", "a"), said("assistant", "b"), said("user", "c"), said("assistant", "d")], "add_generation_prompt": False},
+    {"messages": [said("user", "Sum?"), said("assistant", "", tool_calls=[{**c, "id": "abcdefghi"} for c in called(("add", {"a": 1}))]),
+                  said("tool", "3", tool_call_id="abcdefghi", name="add"), said("assistant", "3")], "tools": [WEATHER]},
+    {"messages": [said("user", [{"type": "text", "text": "What is "}, {"type": "image"}, {"type": "text", "text": "?"}])]},
+    {"messages": HELLO, "kwargs": {"date_string": "1 Jan 2025", "tools_in_user_message": False}, "tools": [CLOCK]},
+    {"messages": HELLO, "kwargs": {"documents": [{"title": "T", "text": "x"}]}},
+    {"messages": [said("developer", "d"), *HELLO], "tools": [WEATHER]},
+    {"messages": [said("assistant", "first"), *HELLO]},
+]
+
 NEW = {"rules_3_8": True}
 THINKING = [
     {"messages": HELLO, "kwargs": {"enable_thinking": False}},

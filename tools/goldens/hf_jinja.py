@@ -3,6 +3,7 @@
 Sandboxed and immutable, trim_blocks and lstrip_blocks on, break/continue, {% generation %}, and a tojson that is plain
 json.dumps.
 """
+import datetime
 import json
 
 import jinja2
@@ -33,12 +34,18 @@ def _tojson(value, ensure_ascii=False, indent=None, separators=None, sort_keys=F
     return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
 
 
+def _strftime_now(form):
+    """The clock stands at the start of 1970, as where the engine's tests render."""
+    return datetime.datetime.fromtimestamp(0).strftime(form)
+
+
 def environment():
     env = jinja2.sandbox.ImmutableSandboxedEnvironment(
         trim_blocks=True, lstrip_blocks=True, extensions=[Generation, jinja2.ext.loopcontrols]
     )
     env.filters["tojson"] = _tojson
     env.globals["raise_exception"] = _raise_exception
+    env.globals["strftime_now"] = _strftime_now
     return env
 
 

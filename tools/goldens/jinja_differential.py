@@ -1,18 +1,23 @@
 """Compares the engine with Jinja2 on random templates: both must print the same text, or both must fail.
 
     python3 tools/goldens/jinja_differential.py build/dev/tests/support/jinja_lines [--count 2000] [--seed 1] [--golden]
+        [--templates FOLDER]
 
 Templates are put together from a grammar of expressions and statements over the golden cases' context (--golden runs
-the golden cases themselves). Differences are printed; the exit status is 1 if there are any. What the engine refuses
+the golden cases themselves). With --templates, every .jinja file of a folder renders the golden conversations instead:
+a check against the templates of real models, which are not ours to keep here. Differences are printed; the exit status is 1 if there are any. What the engine refuses
 by design (limits, integers past 127 bits, errors that Jinja2 folds away) is counted apart.
 """
 import argparse
+import copy
 import json
+import pathlib
 import random
 import re
 import subprocess
 import sys
 
+import chat_cases
 import hf_jinja
 import jinja_cases
 
@@ -47,7 +52,7 @@ class Maker:
         self.pool = [name for name in NAMES[:-2] for _ in range(3)] + LITERALS
         while len(self.pool) < size:
             made = self.combination()
-            text = hf_jinja.render(env, "{{ " + made + " }}", fresh_context()).get("text")
+            text = hf_jinja.render(env, "{{ " + made + " }}", copy.deepcopy(jinja_cases.CONTEXT)).get("text")
             if len(made) < 160 and (self.rng.random() < 0.1 if text is None else len(text) < 3000):
                 self.pool.append(made)
 
@@ -110,11 +115,6 @@ class Maker:
         return "".join(self.text() + self.statement(depth) for _ in range(self.rng.randint(1, 3))) + self.text()
 
 
-def fresh_context():
-    """A copy: some of Jinja2's filters change lists in place."""
-    return json.loads(json.dumps(jinja_cases.CONTEXT))
-
-
 def same(expected, got):
     if "error" in expected or "error" in got:
         return "error" in expected and "error" in got
@@ -123,25 +123,41 @@ def same(expected, got):
     return clean == re.sub(r"<[^<>]*(?:object|function|method)[^<>]*>", "<object>", got["text"])
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("engine")
-    parser.add_argument("--count", type=int, default=2000)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--golden", action="store_true")
-    options = parser.parse_args()
-    env = hf_jinja.environment()
+def requests_of(options, env):
+    """(template, context) of every comparison."""
+    if options.templates:
+        tokens = {"tools": None, "add_generation_prompt": True, "bos_token": "<s>", "eos_token": "</s>"}
+        conversations = chat_cases.PLAIN + chat_cases.TOOLS + chat_cases.THINKING[:4] + chat_cases.ODD
+        for path in sorted(pathlib.Path(options.templates).glob("*.jinja")):
+            for case in conversations:
+                context = {**tokens, **{k: v for k, v in case.items() if k != "kwargs"}, **case.get("kwargs", {})}
+                yield path.read_text(encoding="utf-8"), context
+        return
     if options.golden:
         lines = [line for line in jinja_cases.EXPRESSIONS.split("\n") if line]
         templates = [f"{{{{ {line} }}}}" for line in lines] + jinja_cases.TEMPLATES
     else:
         maker = Maker(random.Random(options.seed), env, options.count)
         templates = ["{{ " + made + " }}" for made in maker.pool] + [maker.block(2) for _ in range(options.count)]
+    for template in templates:
+        yield template, jinja_cases.CONTEXT
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("engine")
+    parser.add_argument("--count", type=int, default=2000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--golden", action="store_true")
+    parser.add_argument("--templates")
+    options = parser.parse_args()
+    env = hf_jinja.environment()
+    pairs = list(requests_of(options, env))
     counts = {"same": 0, "both fail": 0, "by design": 0, "differ": 0}
-    requests = "".join(json.dumps({"template": t, "context": jinja_cases.CONTEXT}) + "\n" for t in templates)
+    requests = "".join(json.dumps({"template": t, "context": c}) + "\n" for t, c in pairs)
     done = subprocess.run([options.engine], input=requests, capture_output=True, text=True, encoding="utf-8", check=True)
-    for template, line in zip(templates, done.stdout.splitlines()):
-        expected = hf_jinja.render(env, template, fresh_context())
+    for (template, context), line in zip(pairs, done.stdout.splitlines()):
+        expected = hf_jinja.render(env, template, copy.deepcopy(context))
         got = json.loads(line)
         if same(expected, got):
             counts["both fail" if "error" in got else "same"] += 1
@@ -149,7 +165,7 @@ def main():
             counts["by design"] += 1
         else:
             counts["differ"] += 1
-            print(f"{template!r}\n  Jinja2: {expected}\n  engine: {got}")
+            print(f"{template[:300]!r} {str(context)[:300] if options.templates else ''}\n  Jinja2: {expected}\n  engine: {got}")
     print(counts)
     return 1 if counts["differ"] else 0
 
