@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 #include <utf8proc.h>
 
-#include <chrono>
 #include <cstdlib>
 #include <memory>
 
@@ -48,9 +47,9 @@ TEST(Normalizer, EqualsTheLibrarysOnRandomText) {
 TEST(Normalizer, ALongRunOfMarksTakesNoQuadraticTime) {
   std::string text = "a";
   for (int i = 0; i < 250'000; ++i) text += "\u0301\u0323";
-  const auto start = std::chrono::steady_clock::now();
+  const test::Stopwatch watch;
   const std::string result = nfc(text);
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
+  EXPECT_LT(watch.seconds(), 20);
   EXPECT_TRUE(result.starts_with("\u1ea1\u0323"));
   EXPECT_TRUE(result.ends_with("\u0301"));
 }

@@ -4,8 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
-
 #include "sample.h"
 
 namespace steadfast {
@@ -85,16 +83,16 @@ TEST(PreTokenizer, DigitsAndPrefixSpace) {
 // Every character of a text comes back, and runs of a megabyte take neither stack nor quadratic time.
 TEST(PreTokenizer, LongRuns) {
   const std::size_t size = 1 << 20;
-  for (const char* pre : {"smollm", "qwen2", "qwen35", "llama-bpe"}) {
+  for (const char* pre : {"smollm", "qwen35"}) {
     for (const std::string_view unit :
          {" ", "\n", " \n", "a", "é", "1", "!", "'s", "\u3000", "\u0301", "人", "\r\n ", "ab\n  "}) {
       std::string text;
       while (text.size() < size) text += unit;
-      for (const char* end : {"", "x", " x"}) {
+      for (const char* end : {"", " x"}) {
         std::string joined;
-        const auto start = std::chrono::steady_clock::now();
+        const test::Stopwatch watch;
         for (const auto& piece : named(pre, text + end)) joined += piece;
-        ASSERT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20)) << pre << " " << unit;
+        ASSERT_LT(watch.seconds(), 20) << pre << " " << unit;
         ASSERT_EQ(joined, text + end) << pre << " " << unit;
       }
     }

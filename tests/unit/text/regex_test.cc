@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include "sample.h"
 
 namespace steadfast {
 namespace {
@@ -51,9 +51,9 @@ TEST(Regex, ALiteralHasNoMetacharacters) {
 TEST(Regex, EndlessBacktrackingEndsWithoutAMatch) {
   const auto regex = Regex::compile("(a+)+$b|(x+x+)+y");
   ASSERT_TRUE(regex);
-  const auto start = std::chrono::steady_clock::now();
+  const test::Stopwatch watch;
   EXPECT_FALSE(Regex::Matcher(*regex).find(std::string(40, 'x'), 0));
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(60));
+  EXPECT_LT(watch.seconds(), 20);
 }
 
 TEST(Regex, ADeepMatchNeedsNoStack) {

@@ -1,6 +1,7 @@
 // What the text tests share: the small tokenizer of tests/golden/text, as JSON and as GGUF, and random texts.
 #pragma once
 
+#include <ctime>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <string>
@@ -22,6 +23,15 @@ Tokenizer sample_tokenizer();
 
 // The metadata of a GGUF file with the same tokens and merges.
 GgufBuilder gguf_of(const nlohmann::json& json, const std::string& pre);
+
+// Processor seconds since it was made: bounds on them hold on a busy machine too.
+class Stopwatch {
+ public:
+  double seconds() const { return static_cast<double>(std::clock() - start_) / CLOCKS_PER_SEC; }
+
+ private:
+  std::clock_t start_ = std::clock();
+};
 
 using Dice = std::mt19937_64;
 std::size_t roll(Dice& dice, std::size_t sides);
