@@ -16,11 +16,11 @@ namespace steadfast {
 struct ConvertOptions {
   // Given: what is unquantised is quantised with these. Neither these nor a recipe: folders take 4 bits in groups of
   // 64, GGUF files keep every tensor as it is.
-  std::optional<int> bits, group;
-  std::string recipe;       // a named recipe or a file's path; "": none
+  std::optional<int> bits = std::nullopt, group = std::nullopt;
+  std::string recipe = {};  // a named recipe or a file's path; "": none
   bool requantise = false;  // GGUF: quantised tensors too get new bits
   std::uint64_t shard_bytes = 5'000'000'000;
-  std::function<void(int done, int total)> progress;  // tensors and modules
+  std::function<void(int done, int total)> progress = {};  // tensors and modules
 };
 
 struct ConvertReport {

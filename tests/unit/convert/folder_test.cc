@@ -117,8 +117,10 @@ TEST(ConvertFolder, ShardsAreBoundedAndIndexed) {
   const auto index = test::json_of(folder.path() / "many/model.safetensors.index.json");
   EXPECT_EQ(index["metadata"]["total_size"], report.bytes);
   EXPECT_EQ(index["weight_map"].size(), static_cast<std::size_t>(report.tensors));
-  for (const auto& entry : fs::directory_iterator(folder.path() / "many"))
-    if (entry.path().extension() == ".safetensors") EXPECT_LT(fs::file_size(entry), 45'000u) << entry.path();
+  for (const auto& entry : fs::directory_iterator(folder.path() / "many")) {
+    if (entry.path().extension() != ".safetensors") continue;
+    EXPECT_LT(fs::file_size(entry), 45'000u) << entry.path();
+  }
   EXPECT_EQ(test::difference(test::logits_of(folder.path() / "many", Act::kInt8),
                              test::logits_of(folder.path() / "one", Act::kInt8)),
             "equal");

@@ -6,6 +6,7 @@
 
 #include "base/config.h"
 #include "convert/convert.h"
+#include "formats/gguf.h"
 #include "models.h"
 #include "quant/affine.h"
 
@@ -44,8 +45,8 @@ TEST_P(Goldens, ConvertWithoutLoss) {
 INSTANTIATE_TEST_SUITE_P(Families, Goldens,
                          ::testing::Values("llama-a", "qwen2-a", "qwen3-a", "dense-llama-yarn-bias",
                                            "dense-llama-linear-rope"),
-                         [](const auto& info) {
-                           std::string name = info.param;
+                         [](const auto& test) {
+                           std::string name = test.param;
                            std::replace(name.begin(), name.end(), '-', '_');
                            return name;
                          });

@@ -197,7 +197,10 @@ GgufBuilder gguf_of_golden(const std::string& name, const TypeOf& type_of) {
     if (to.ends_with(".ssm_dt.bias.weight")) to.resize(to.size() - 7);
     to_gguf_layout(to, *config, values);
     const bool matrix = values.shape.size() == 2 && !has(to, "ssm_conv1d");
-    builder.add_tensor(to, matrix ? type_of(to) : DType::kF32, values.shape, values.data);
+    DType type = matrix ? type_of(to) : DType::kF32;
+    const auto block = static_cast<std::int64_t>(info(type).block_elements);
+    if (values.shape.back() % block != 0) type = DType::kF16;  // as llama.cpp does
+    builder.add_tensor(to, type, values.shape, values.data);
   }
   return builder;
 }

@@ -76,8 +76,8 @@ TEST_P(Pres, SameIdsFromTheFolder) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Names, Pres, ::testing::Values("smollm", "gpt-2", "qwen2", "qwen35", "llama-bpe"),
-                         [](const auto& info) {
-                           std::string name = info.param;
+                         [](const auto& test) {
+                           std::string name = test.param;
                            std::replace(name.begin(), name.end(), '-', '_');
                            return name;
                          });
