@@ -66,7 +66,9 @@ class ChatTest : public HttpTest {
         EXPECT_TRUE(part == message || (part == "" && message.is_null())) << key << part << message;
       }
       EXPECT_EQ(parts[i]["finish_reason"], choice["finish_reason"]);
-      if (!choice["logprobs"].is_null()) EXPECT_EQ(parts[i]["logprobs"], choice["logprobs"]["content"]);
+      if (!choice["logprobs"].is_null()) {
+        EXPECT_EQ(parts[i]["logprobs"], choice["logprobs"]["content"]);
+      }
       const Json& receipt =
           reply["steadfast"].contains("choices") ? reply["steadfast"]["choices"][i] : reply["steadfast"];
       for (const char* key : {"seed", "request_digest", "ids_sha256"})
