@@ -69,7 +69,8 @@ std::vector<Json> HttpTest::events(const std::string& body) {
   return out;
 }
 
-RawClient::RawClient(int port) : fd_(::socket(AF_INET, SOCK_STREAM, 0)) {
+RawClient::RawClient(int port, int receive_bytes) : fd_(::socket(AF_INET, SOCK_STREAM, 0)) {
+  if (receive_bytes > 0) ::setsockopt(fd_, SOL_SOCKET, SO_RCVBUF, &receive_bytes, sizeof receive_bytes);
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(static_cast<std::uint16_t>(port));

@@ -53,7 +53,8 @@ bool eventually(const Condition& condition) {
 // A plain TCP connection to the server, for what an HTTP client would not send.
 class RawClient {
  public:
-  explicit RawClient(int port);
+  // receive_bytes: size of the socket's receive buffer; 0: the system's. A small one makes an unread reply stop soon.
+  explicit RawClient(int port, int receive_bytes = 0);
   ~RawClient();
   RawClient(const RawClient&) = delete;
   RawClient& operator=(const RawClient&) = delete;

@@ -237,7 +237,7 @@ TEST_F(SecurityTest, AClientThatDoesNotReadIsGivenUp) {
   options.unread_bytes = 200'000;
   options.patience_seconds = 600;
   start(fake, options);
-  RawClient one(server().port());
+  RawClient one(server().port(), 4096);
   one.send(raw_post(kCompletions, R"({"prompt": "x", "stream": true, "ignore_eos": true, "max_tokens": 100000000})"));
   EXPECT_TRUE(eventually([&] { return service().cancelled() == 1; }));
   EXPECT_EQ(get("/health").status, 200);
@@ -251,7 +251,7 @@ TEST_F(SecurityTest, AWriteThatNobodyReadsEndsInTime) {
   options.unread_bytes = std::size_t{1} << 40;
   options.patience_seconds = 0.2;
   start(fake, options);
-  RawClient one(server().port());
+  RawClient one(server().port(), 4096);
   one.send(raw_post(kCompletions, R"({"prompt": "x", "stream": true, "ignore_eos": true, "max_tokens": 100000000})"));
   EXPECT_TRUE(eventually([&] { return service().cancelled() == 1; }));
 }
