@@ -3,7 +3,8 @@ add_library(steadfast_options INTERFACE)
 target_include_directories(steadfast_options INTERFACE ${PROJECT_SOURCE_DIR}/src)
 # -Wno-restrict: GCC 12 warns falsely of its own std::string (GCC bug 105651).
 # -ffp-contract=off: where a fused multiply-add is meant it is written; the compiler never chooses one.
-target_compile_options(steadfast_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wno-psabi -Wno-restrict -ffp-contract=off)
+target_compile_options(steadfast_options INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wshadow;-Wno-psabi;-Wno-restrict;-ffp-contract=off>)
 if(STEADFAST_SANITIZE)
   target_compile_options(steadfast_options INTERFACE -fsanitize=${STEADFAST_SANITIZE} -fno-omit-frame-pointer
     -fno-sanitize-recover=all)

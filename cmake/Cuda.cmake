@@ -1,0 +1,22 @@
+# The CUDA backend, where it is wanted: STEADFAST_WITH_CUDA, the CUDA language, the architectures of STEADFAST_SM.
+# auto: on where both nvcc and an NVIDIA card are found. Static runtime: a program carries what it needs but the driver.
+find_program(STEADFAST_NVCC nvcc HINTS /usr/local/cuda/bin)
+if(STEADFAST_CUDA STREQUAL "on" OR (STEADFAST_CUDA STREQUAL "auto" AND STEADFAST_NVCC AND EXISTS /dev/nvidiactl))
+  set(STEADFAST_WITH_CUDA ON)
+else()
+  set(STEADFAST_WITH_CUDA OFF)
+endif()
+if(STEADFAST_WITH_CUDA)
+  set(CMAKE_CUDA_COMPILER ${STEADFAST_NVCC})
+  list(TRANSFORM STEADFAST_SM APPEND "-real" OUTPUT_VARIABLE CMAKE_CUDA_ARCHITECTURES)
+  enable_language(CUDA)
+  set(CMAKE_CUDA_STANDARD 20)
+  set(CMAKE_CUDA_STANDARD_REQUIRED ON)
+  if(CCACHE)
+    set(CMAKE_CUDA_COMPILER_LAUNCHER ${CCACHE})
+  endif()
+  find_package(CUDAToolkit REQUIRED)
+  # -fmad=false: where a fused multiply-add is meant it is written (__fmaf_rn), so every instance of a template rounds alike.
+  target_compile_options(steadfast_options INTERFACE
+    "$<$<COMPILE_LANGUAGE:CUDA>:-fmad=false;--expt-relaxed-constexpr;-lineinfo;-Xcompiler=-Wall,-Wextra,-ffp-contract=off>")
+endif()
