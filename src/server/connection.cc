@@ -72,13 +72,18 @@ bool Connection::wait(short events, std::chrono::milliseconds most) const {
 }
 
 bool Connection::wait_patiently(short events) {
+  constexpr std::chrono::milliseconds kLook{20};  // how often give_up is asked
   const double allowed = std::chrono::duration<double>(limits_.patience).count() +
                          static_cast<double>(moved_) / static_cast<double>(limits_.slow_bytes);
-  if (waited_ >= allowed) return false;
-  const auto before = Clock::now();
-  const auto most = std::chrono::milliseconds(static_cast<std::int64_t>((allowed - waited_) * 1000) + 1);
-  const bool ready = wait(events, std::min(most, limits_.patience));
-  waited_ += std::chrono::duration<double>(Clock::now() - before).count();
+  const auto began = Clock::now();
+  const auto spent = [&] { return waited_ + std::chrono::duration<double>(Clock::now() - began).count(); };
+  const double most = std::min(allowed, waited_ + std::chrono::duration<double>(limits_.patience).count());
+  bool ready = false;
+  while (!ready && spent() < most && !(give_up && give_up())) {
+    const auto left = std::chrono::milliseconds(static_cast<std::int64_t>((most - spent()) * 1000) + 1);
+    ready = wait(events, give_up ? std::min(left, kLook) : left);
+  }
+  waited_ = spent();
   return ready;
 }
 
@@ -110,6 +115,7 @@ Connection::Head Connection::refuse(int status, const std::string& message) {
 
 Connection::Head Connection::read_head(const std::function<void()>& started) {
   record = {};
+  give_up = nullptr;
   waited_ = 0;
   moved_ = 0;
   incoming_.erase(0, used_);

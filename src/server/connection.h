@@ -6,6 +6,7 @@
 #include <httplib.h>
 
 #include <chrono>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -50,6 +51,9 @@ class Connection : public httplib::Stream {
   std::size_t body_left() const { return body_left_; }  // of a body with a Content-Length
   bool wants_close() const { return wants_close_; }
   bool peer_alive() const;  // false once the peer has closed its side
+
+  // While set, a write that waits for the peer asks it every few milliseconds and fails once it says so.
+  std::function<bool()> give_up;
 
   // Lets the peer read the last reply although it may still be sending: waits a little for its end.
   void linger();

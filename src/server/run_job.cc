@@ -18,7 +18,13 @@ class Running {
         connection_(connection),
         job_(std::move(job)),
         set_(state.service, state.streams, state.options.unread_bytes),
-        started_(Clock::now()) {}
+        started_(Clock::now()) {
+    // A write that waits for the client must not outlast the reply's other ends.
+    connection_.give_up = [this] { return ended_early().has_value(); };
+  }
+  ~Running() { connection_.give_up = nullptr; }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
 
   std::optional<ApiError> submit() {
     connection_.record.id = job_.builder->id();
@@ -38,7 +44,7 @@ class Running {
         saw_first_ = true;
         state_.metrics.first_token(std::chrono::duration<double>(Clock::now() - started_).count());
       }
-      if (!take(*event)) error = gone();
+      if (!take(*event)) error = ended_early().value_or(gone());
     }
     connection_.record.reply_tokens = job_.builder->completion_tokens();
     if (error) {
@@ -54,21 +60,27 @@ class Running {
  private:
   static ApiError gone() { return {499, "the client closed the connection", "", "client_gone"}; }
 
-  std::optional<ApiError> trouble(const std::optional<ReplyEvent>& event) {
+  // Ends that do not come with an event.
+  std::optional<ApiError> ended_early() const {
     if (set_.overflowed()) return ApiError{503, "the client reads its reply too slowly", "", "slow_client"};
-    if (event && event->end) {
-      const ReplyEnd& end = *event->end;
-      if (end.reason == FinishReason::kError) spdlog::error("{}: {}", job_.builder->id(), shown_word(end.error));
-      if (end.reason == FinishReason::kError || end.reason == FinishReason::kCancelled) return end_error(end);
-    }
-    if (event) return std::nullopt;
-    if (!connection_.peer_alive()) return gone();
     if (state_.stopping) return ApiError{503, "the reply was cancelled: the server is stopping", "", "cancelled"};
     const std::chrono::duration<double> spent = Clock::now() - started_;
     if (state_.options.reply_seconds > 0 && spent.count() > state_.options.reply_seconds) {
       return ApiError{504, "the reply took longer than this server allows", "", "timeout"};
     }
     return std::nullopt;
+  }
+
+  std::optional<ApiError> trouble(const std::optional<ReplyEvent>& event) {
+    if (set_.overflowed()) return ended_early();
+    if (event && event->end) {
+      const ReplyEnd& end = *event->end;
+      if (end.reason == FinishReason::kError) spdlog::error("{}: {}", job_.builder->id(), shown_word(end.error));
+      if (end.reason == FinishReason::kError || end.reason == FinishReason::kCancelled) return end_error(end);
+      return std::nullopt;
+    }
+    if (!event && !connection_.peer_alive()) return gone();
+    return ended_early();
   }
 
   ApiState& state_;
