@@ -1,21 +1,5 @@
 // The command line: `steadfast COMMAND ...`. Results go to standard output, everything else to standard error.
-#include <cstdio>
-
 #include "command.h"
-
-namespace steadfast {
-
-int fail(const Status& status) {
-  std::fprintf(stderr, "steadfast: %s\n", status.message().c_str());
-  return 1;
-}
-
-int misuse(const std::string& sentence) {
-  std::fprintf(stderr, "steadfast: %s\n", sentence.c_str());
-  return 2;
-}
-
-}  // namespace steadfast
 
 int main(int argc, char** argv) {
   CLI::App app{"Steadfast: a language-model engine whose reply is a function of the request", "steadfast"};

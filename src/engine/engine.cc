@@ -208,8 +208,7 @@ void Engine::commit(Stream& stream, std::span<float> logits) {
   std::vector<TokenLogprob> logprobs;
   if (request.top_logprobs >= 0) copy_.assign(logits.begin(), logits.end());
   apply_penalties(logits, request.sampling, stream.history);
-  DrawScratch scratch;
-  const TokenId id = draw(logits, request.sampling, static_cast<std::int64_t>(stream.tokens.size()), scratch);
+  const TokenId id = draw(logits, request.sampling, static_cast<std::int64_t>(stream.tokens.size()), draw_scratch_);
   if (request.top_logprobs >= 0) logprobs.push_back(log_probability(copy_, id, request.top_logprobs));
   if (stream.history.reply.empty()) stream.first_token = Clock::now();
   stream.tokens.push_back(id);

@@ -11,6 +11,7 @@
 #include "cache/prefix_index.h"
 #include "engine/load_model.h"
 #include "engine/service.h"
+#include "rows/draw.h"
 
 namespace steadfast {
 
@@ -72,6 +73,7 @@ class Engine : public Service {
   std::unique_ptr<PagePool> pool_;         // paged only
   std::unique_ptr<PrefixIndex> prefixes_;  // paged only; after the pool: freed first
   std::vector<float> logits_, copy_;
+  DrawScratch draw_scratch_;
   std::function<void(int, int)> progress_;
 
   mutable std::mutex mutex_;  // guards what follows, up to the thread

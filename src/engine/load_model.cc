@@ -50,6 +50,13 @@ Status load_weights(const TensorSource& source, const Naming& naming, ModelConfi
   return Status::ok();
 }
 
+void take_template(Result<ChatTemplate> chat, LoadedModel& loaded) {
+  if (chat)
+    loaded.chat_template = std::move(*chat);
+  else
+    loaded.notes.push_back("no chat template: " + chat.message());
+}
+
 Status load_folder(const fs::path& folder, const LoadOptions& options, LoadedModel& loaded) {
   auto config = config_from_folder(folder);
   if (!config) return config.status();
@@ -63,11 +70,7 @@ Status load_folder(const fs::path& folder, const LoadOptions& options, LoadedMod
     auto tokenizer = Tokenizer::from_folder(folder);
     if (!tokenizer) return tokenizer.status();
     loaded.tokenizer = std::move(*tokenizer);
-    auto chat = ChatTemplate::from_folder(folder);
-    if (chat)
-      loaded.chat_template = std::move(*chat);
-    else
-      loaded.notes.push_back("no chat template: " + chat.message());
+    take_template(ChatTemplate::from_folder(folder), loaded);
   } else {
     loaded.notes.push_back("no tokenizer files: the model can be scored and can generate from ids");
   }
@@ -75,12 +78,6 @@ Status load_folder(const fs::path& folder, const LoadOptions& options, LoadedMod
   loaded.card.created = modified(folder / "config.json");
   loaded.card.name = fs::canonical(folder, code).filename().string();
   return Status::ok();
-}
-
-std::string special_text(const GgufFile& file, const Tokenizer& tokenizer, const char* key) {
-  const GgufValue* value = file.value(key);
-  if (value == nullptr || !value->as_int()) return "";
-  return std::string(tokenizer.token_text(static_cast<TokenId>(*value->as_int())));
 }
 
 Status load_gguf(const fs::path& path, const LoadOptions& options, LoadedModel& loaded) {
@@ -94,16 +91,7 @@ Status load_gguf(const fs::path& path, const LoadOptions& options, LoadedModel& 
     auto tokenizer = Tokenizer::from_gguf(**file);
     if (!tokenizer) return tokenizer.status();
     loaded.tokenizer = std::move(*tokenizer);
-    const GgufValue* source = (*file)->value("tokenizer.chat_template");
-    if (source != nullptr && source->as_string()) {
-      auto chat = ChatTemplate::parse(*source->as_string(),
-                                      special_text(**file, *loaded.tokenizer, "tokenizer.ggml.bos_token_id"),
-                                      special_text(**file, *loaded.tokenizer, "tokenizer.ggml.eos_token_id"));
-      if (chat)
-        loaded.chat_template = std::move(*chat);
-      else
-        loaded.notes.push_back("no chat template: " + chat.message());
-    }
+    if ((*file)->value("tokenizer.chat_template") != nullptr) take_template(ChatTemplate::from_gguf(**file), loaded);
   }
   if (auto status = read_defaults(path.parent_path(), loaded); !status) return status;
   loaded.card.created = modified(path);

@@ -6,43 +6,16 @@
 
 #include "command.h"
 #include "support/gguf_builder.h"
+#include "support/run_command.h"
 #include "support/temp_folder.h"
 
 namespace steadfast {
-
-// The program's own are beside its main().
-int fail(const Status& status) {
-  std::fprintf(stderr, "steadfast: %s\n", status.message().c_str());
-  return 1;
-}
-int misuse(const std::string& sentence) {
-  std::fprintf(stderr, "steadfast: %s\n", sentence.c_str());
-  return 2;
-}
 
 namespace {
 
 using testing::HasSubstr;
 
-struct Outcome {
-  int status;
-  std::string out, err;
-};
-
-Outcome run(std::vector<std::string> words) {
-  CLI::App app{"", "steadfast"};
-  int status = 0;
-  add_template(app, status);
-  std::reverse(words.begin(), words.end());  // as CLI11 takes them
-  testing::internal::CaptureStdout();
-  testing::internal::CaptureStderr();
-  try {
-    app.parse(std::move(words));
-  } catch (const CLI::ParseError& error) {
-    status = app.exit(error) == 0 ? 0 : 2;
-  }
-  return {status, testing::internal::GetCapturedStdout(), testing::internal::GetCapturedStderr()};
-}
+test::Outcome run(std::vector<std::string> words) { return test::run_command({add_template}, std::move(words)); }
 
 constexpr std::string_view kSource =
     "{% for m in messages %}<{{ m.role }}>{{ m.content }}\n{% endfor %}{{ tools | tojson }}{{ x }}{% if "
@@ -64,7 +37,7 @@ TEST_F(TemplateCommand, PrintsThePromptExactly) {
   EXPECT_EQ(run({"template", model_, "--messages", messages_}).out, prompt + "null>");
   EXPECT_EQ(run({"template", model_, "--messages", messages_, "--no-generation-prompt"}).out, prompt + "null");
   const std::string tools = write("tools.json", R"([{"z": 1, "a": 2}])");
-  const Outcome all =
+  const test::Outcome all =
       run({"template", model_, "--messages", messages_, "--tools", tools, "--kwargs", "{\"x\": [1, null]}"});
   EXPECT_EQ(all.out, prompt + "[{\"z\": 1, \"a\": 2}][1, None]>");
   EXPECT_EQ(all.status, 0);
@@ -88,7 +61,7 @@ TEST_F(TemplateCommand, ReadsGgufFiles) {
 
 TEST_F(TemplateCommand, WrongUse) {
   const auto expect_misuse = [&](const std::vector<std::string>& words, const char* part) {
-    const Outcome outcome = run(words);
+    const test::Outcome outcome = run(words);
     EXPECT_EQ(outcome.status, 2) << part;
     EXPECT_EQ(outcome.out, "");
     EXPECT_THAT(outcome.err, HasSubstr(part));
@@ -103,7 +76,7 @@ TEST_F(TemplateCommand, WrongUse) {
 
 TEST_F(TemplateCommand, Failures) {
   const auto expect_failure = [&](const std::string& model, const char* part) {
-    const Outcome outcome = run({"template", model, "--messages", messages_});
+    const test::Outcome outcome = run({"template", model, "--messages", messages_});
     EXPECT_EQ(outcome.status, 1) << part;
     EXPECT_EQ(outcome.out, "");
     EXPECT_THAT(outcome.err, HasSubstr(part));

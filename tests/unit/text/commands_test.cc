@@ -6,44 +6,18 @@
 
 #include "command.h"
 #include "sample.h"
+#include "support/run_command.h"
 #include "support/temp_folder.h"
 
 namespace steadfast {
-
-// The program's own are beside its main().
-int fail(const Status& status) {
-  std::fprintf(stderr, "steadfast: %s\n", status.message().c_str());
-  return 1;
-}
-int misuse(const std::string& sentence) {
-  std::fprintf(stderr, "steadfast: %s\n", sentence.c_str());
-  return 2;
-}
 
 namespace {
 
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-struct Outcome {
-  int status;
-  std::string out, err;
-};
-
-Outcome run(std::vector<std::string> words) {
-  CLI::App app{"", "steadfast"};
-  int status = 0;
-  add_tokenize(app, status);
-  add_detokenize(app, status);
-  std::reverse(words.begin(), words.end());  // as CLI11 takes them
-  testing::internal::CaptureStdout();
-  testing::internal::CaptureStderr();
-  try {
-    app.parse(std::move(words));
-  } catch (const CLI::ParseError& error) {
-    status = app.exit(error) == 0 ? 0 : 2;
-  }
-  return {status, testing::internal::GetCapturedStdout(), testing::internal::GetCapturedStderr()};
+test::Outcome run(std::vector<std::string> words) {
+  return test::run_command({add_tokenize, add_detokenize}, std::move(words));
 }
 
 class Commands : public ::testing::Test {
@@ -58,7 +32,7 @@ class Commands : public ::testing::Test {
     return nlohmann::json(test::sample_tokenizer().encode(text)).dump();
   }
   void expect_misuse(const std::vector<std::string>& words, const char* part) {
-    const Outcome outcome = run(words);
+    const test::Outcome outcome = run(words);
     EXPECT_EQ(outcome.status, 2) << part;
     EXPECT_THAT(outcome.out, IsEmpty());
     EXPECT_THAT(outcome.err, HasSubstr(part));
@@ -110,11 +84,11 @@ TEST_F(Commands, WrongUse) {
 }
 
 TEST_F(Commands, ModelsThatCannotBeRead) {
-  const Outcome none = run({"tokenize", path("nowhere"), "--text", "a"});
+  const test::Outcome none = run({"tokenize", path("nowhere"), "--text", "a"});
   EXPECT_EQ(none.status, 1);
   EXPECT_THAT(none.err, HasSubstr("nowhere"));
   const test::TempFolder empty;
-  const Outcome folder = run({"tokenize", empty.path().string(), "--text", "a"});
+  const test::Outcome folder = run({"tokenize", empty.path().string(), "--text", "a"});
   EXPECT_EQ(folder.status, 1);
   EXPECT_THAT(folder.err, HasSubstr("tokenizer.json"));
   EXPECT_EQ(run({"tokenize", empty.write("x.gguf", std::string_view("GGUF")).string(), "--text", "a"}).status, 1);
