@@ -81,8 +81,8 @@ class Recorder {
   static constexpr std::size_t kCounterBytes = 64 * 1024;
   std::uint32_t* counters() const { return counters_; }
 
-  // Sends what was appended (host data first) and forgets it. Errors of launches name the op; errors of kernels that ran
-  // earlier surface here or in wait().
+  // Sends what was appended (host data first) and forgets it. Errors of launches name the op; errors of kernels that
+  // ran earlier surface here or in wait().
   Status run();
   Status wait();  // until the card has finished
   std::size_t graphs() const { return graphs_.size(); }
