@@ -1,5 +1,6 @@
-// Launch lists become graphs by stream capture. A graph is found by a hash of its launches and then compared byte by
-// byte; the least recently used one goes when too many are kept. Host data goes up in one copy before the launches.
+// Launch lists become graphs by stream capture, a segment of a round each. A graph is found by a hash of its launches
+// and then compared byte by byte; the least recently used one goes when too many are kept. A segment's host data goes
+// up in one copy before its launches.
 #include "backend/cuda/recorder.h"
 
 #include <xxhash.h>
@@ -11,10 +12,9 @@ namespace {
 
 constexpr std::size_t kAlign = 256;
 
-template <typename T>
-void add_bytes(std::vector<std::byte>& to, const T& value) {
-  const auto* bytes = reinterpret_cast<const std::byte*>(&value);
-  to.insert(to.end(), bytes, bytes + sizeof(T));
+Status device_memory(void** to, std::size_t bytes, const char* what) {
+  const auto status = cuda_status(cudaMalloc(to, bytes), what);
+  return status ? cuda_status(cudaMemset(*to, 0, bytes), what) : status;
 }
 
 }  // namespace
@@ -22,39 +22,42 @@ void add_bytes(std::vector<std::byte>& to, const T& value) {
 Result<std::unique_ptr<Recorder>> Recorder::create(int device, const RecorderOptions& options) {
   std::unique_ptr<Recorder> recorder(new Recorder);
   recorder->options_ = options;
+  recorder->options_.arena_bytes = std::max<std::size_t>(options.arena_bytes, kAlign);
+  recorder->options_.scratch_bytes = std::max<std::size_t>(options.scratch_bytes, kAlign);
   cudaDeviceProp properties{};
   if (auto s = cuda_status(cudaSetDevice(device), "cudaSetDevice"); !s) return s;
   if (auto s = cuda_status(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties"); !s) return s;
   recorder->card_ = {properties.major, properties.minor, properties.multiProcessorCount,
                      properties.sharedMemPerBlockOptin, static_cast<std::size_t>(properties.l2CacheSize)};
-  if (auto s = cuda_status(cudaStreamCreateWithFlags(&recorder->stream_, cudaStreamNonBlocking), "cudaStreamCreate"); !s)
+  if (auto status = recorder->allocate(); !status) return status;
+  return recorder;
+}
+
+Status Recorder::allocate() {
+  if (auto s = cuda_status(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate"); !s)
     return s;
-  const std::size_t arena = std::max<std::size_t>(options.arena_bytes, kAlign);
-  const auto device_memory = [](void** to, std::size_t bytes, const char* what) {
-    const auto status = cuda_status(cudaMalloc(to, bytes), what);
-    return status ? cuda_status(cudaMemset(*to, 0, bytes), what) : status;
-  };
   void* memory = nullptr;
-  if (auto s = device_memory(&memory, arena, "cudaMalloc of a round's host data"); !s) return s;
-  recorder->arena_ = static_cast<std::byte*>(memory);
-  if (auto s = cuda_status(cudaMallocHost(&memory, 2 * arena), "cudaMallocHost of a round's host data"); !s) return s;
-  recorder->host_arena_ = static_cast<std::byte*>(memory);
-  if (auto s = device_memory(&recorder->scratch_, std::max<std::size_t>(options.scratch_bytes, kAlign),
-                             "cudaMalloc of scratch");
+  if (auto s = device_memory(&memory, options_.arena_bytes, "cudaMalloc of a round's host data"); !s) return s;
+  arena_ = static_cast<std::byte*>(memory);
+  if (auto s = cuda_status(cudaMallocHost(&memory, 2 * options_.arena_bytes), "cudaMallocHost of a round's host data");
       !s)
     return s;
+  host_arena_ = static_cast<std::byte*>(memory);
+  if (auto s = device_memory(&scratch_, options_.scratch_bytes, "cudaMalloc of scratch"); !s) return s;
   if (auto s = device_memory(&memory, kCounterBytes, "cudaMalloc of counters"); !s) return s;
-  recorder->counters_ = static_cast<std::uint32_t*>(memory);
-  for (auto& event : recorder->half_free_)
+  counters_ = static_cast<std::uint32_t*>(memory);
+  for (auto& event : half_free_)
     if (auto s = cuda_status(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreate"); !s) return s;
-  recorder->options_.arena_bytes = arena;
-  return recorder;
+  for (auto& event : timer_)
+    if (auto s = cuda_status(cudaEventCreate(&event), "cudaEventCreate"); !s) return s;
+  return cuda_status(cudaDeviceSynchronize(), "first use of the card");
 }
 
 Recorder::~Recorder() {
   if (stream_ != nullptr) cudaStreamSynchronize(stream_);
-  for (auto& [hash, graph] : graphs_) cudaGraphExecDestroy(graph.exec);
-  for (auto& event : half_free_)
+  for (auto& [hash, graph] : graphs_)
+    if (graph.exec != nullptr) cudaGraphExecDestroy(graph.exec);
+  for (cudaEvent_t event : {half_free_[0], half_free_[1], timer_[0], timer_[1]})
     if (event != nullptr) cudaEventDestroy(event);
   cudaFree(counters_);
   cudaFree(scratch_);
@@ -64,45 +67,48 @@ Recorder::~Recorder() {
 }
 
 const void* Recorder::put_bytes(const void* data, std::size_t bytes) {
-  CHECK(arena_used_ + bytes <= options_.arena_bytes, "a round's host data: {} bytes more than {} of {}", bytes,
-        arena_used_, options_.arena_bytes);
+  if (arena_used_ + bytes > options_.arena_bytes) {
+    status_ = Status::error("a round's host data takes more than {} MiB; use fewer streams (--parallel)",
+                            options_.arena_bytes >> 20);
+    return arena_;
+  }
   // The half that this round fills may still be read by the copy of the round before the last.
   if (arena_used_ == 0) cudaEventSynchronize(half_free_[half_]);
   if (bytes > 0)
     std::memcpy(host_arena_ + static_cast<std::size_t>(half_) * options_.arena_bytes + arena_used_, data, bytes);
   const void* at = arena_ + arena_used_;
-  arena_used_ = (arena_used_ + bytes + 15) / 16 * 16;
+  arena_used_ = std::min((arena_used_ + bytes + 15) / 16 * 16, options_.arena_bytes);
   return at;
 }
 
-Recorder::Launch& Recorder::begin(const char* name, const void* kernel, const LaunchShape& shape) {
-  if (used_ == launches_.size()) launches_.emplace_back();
-  Launch& launch = launches_[used_++];
-  launch.name = name;
-  launch.kernel = kernel;
-  launch.shape = shape;
-  launch.bytes.clear();
-  launch.parameters = 0;
-  return launch;
+void Recorder::begin(const char* name, const void* kernel, const LaunchShape& shape) {
+  current_ = {};
+  current_.name = name;
+  current_.kernel = kernel;
+  const unsigned grid[] = {shape.grid.x, shape.grid.y, shape.grid.z},
+                 block[] = {shape.block.x, shape.block.y, shape.block.z};
+  std::copy_n(grid, 3, current_.grid);
+  std::copy_n(block, 3, current_.block);
+  current_.shared = shape.shared;
+  current_.cluster = static_cast<std::uint32_t>(shape.cluster);
+  current_.early = shape.early ? 1 : 0;
+  parameter_bytes_ = 0;
 }
 
-std::vector<std::byte> Recorder::key() const {
-  std::vector<std::byte> key;
-  for (std::size_t i = 0; i < used_; ++i) {
-    const Launch& launch = launches_[i];
-    add_bytes(key, launch.kernel);
-    const dim3 &grid = launch.shape.grid, &block = launch.shape.block;
-    for (const unsigned value : {grid.x, grid.y, grid.z, block.x, block.y, block.z}) add_bytes(key, value);
-    add_bytes(key, launch.shape.shared);
-    add_bytes(key, launch.shape.cluster * 2 + (launch.shape.early ? 1 : 0));
-    add_bytes(key, launch.bytes.size());
-    key.insert(key.end(), launch.bytes.begin(), launch.bytes.end());
-  }
-  return key;
+void Recorder::end() {
+  const std::size_t padded = (parameter_bytes_ + 7) / 8 * 8, at = appended_.size();
+  std::memset(parameters_ + parameter_bytes_, 0, padded - parameter_bytes_);
+  current_.bytes = static_cast<std::uint32_t>(padded);
+  appended_.resize(at + sizeof(Launch) + padded);
+  std::memcpy(appended_.data() + at, &current_, sizeof(Launch));
+  std::memcpy(appended_.data() + at + sizeof(Launch), parameters_, padded);
+  ++launched_;
+  if (++count_ >= options_.segment) flush();
 }
 
-Status Recorder::send(const Launch& launch) {
-  if (launch.shape.shared > 48 * 1024 && prepared_.insert(launch.kernel).second) {
+Status Recorder::send(const std::byte* at) {
+  const Launch& launch = *launch_at(at);
+  if (launch.shared > 48 * 1024 && prepared_.insert(launch.kernel).second) {
     // Once a kernel: room for whatever it may ask for later.
     const auto most = static_cast<int>(card_.shared_per_block);
     if (auto s = cuda_status(cudaFuncSetAttribute(launch.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most),
@@ -112,53 +118,72 @@ Status Recorder::send(const Launch& launch) {
   }
   cudaLaunchAttribute attributes[2] = {};
   cudaLaunchConfig_t config{};
-  config.gridDim = launch.shape.grid;
-  config.blockDim = launch.shape.block;
-  config.dynamicSmemBytes = launch.shape.shared;
+  config.gridDim = dim3(launch.grid[0], launch.grid[1], launch.grid[2]);
+  config.blockDim = dim3(launch.block[0], launch.block[1], launch.block[2]);
+  config.dynamicSmemBytes = launch.shared;
   config.stream = stream_;
   config.attrs = attributes;
-  if (launch.shape.cluster > 1) {
+  if (launch.cluster > 1) {
     attributes[config.numAttrs].id = cudaLaunchAttributeClusterDimension;
-    attributes[config.numAttrs++].val.clusterDim = {static_cast<unsigned>(launch.shape.cluster), 1, 1};
+    attributes[config.numAttrs++].val.clusterDim = {launch.cluster, 1, 1};
   }
-  if (launch.shape.early && card_.major >= 9) {
+  if (launch.early != 0 && card_.major >= 9) {
     attributes[config.numAttrs].id = cudaLaunchAttributeProgrammaticStreamSerialization;
     attributes[config.numAttrs++].val.programmaticStreamSerializationAllowed = 1;
   }
   void* parameters[kMostParameters];
-  for (int i = 0; i < launch.parameters; ++i)
-    parameters[i] = const_cast<std::byte*>(launch.bytes.data()) + launch.offsets[static_cast<std::size_t>(i)];
-  return cuda_status(cudaLaunchKernelExC(&config, launch.kernel, parameters), launch.name);
+  for (std::uint32_t i = 0; i < launch.parameters; ++i)
+    parameters[i] = const_cast<std::byte*>(at) + sizeof(Launch) + launch.offsets[i];
+  const cudaError_t error = cudaLaunchKernelExC(&config, launch.kernel, parameters);
+  if (error == cudaSuccess) return Status::ok();
+  return Status::error("{}, grid {} x {} x {} of {} threads, {} bytes shared: {} ({})", launch.name, launch.grid[0],
+                       launch.grid[1], launch.grid[2], launch.block[0] * launch.block[1] * launch.block[2],
+                       launch.shared, cudaGetErrorString(error), cudaGetErrorName(error));
+}
+
+Status Recorder::send_timed(const std::byte* at) {
+  cudaEventRecord(timer_[0], stream_);
+  if (auto status = send(at); !status) return status;
+  cudaEventRecord(timer_[1], stream_);
+  const char* name = launch_at(at)->name;
+  if (auto status = cuda_status(cudaEventSynchronize(timer_[1]), name); !status) return status;
+  float milliseconds = 0;
+  cudaEventElapsedTime(&milliseconds, timer_[0], timer_[1]);
+  Time& time = times_[name];
+  time.milliseconds += static_cast<double>(milliseconds);
+  ++time.launches;
+  return Status::ok();
 }
 
 Status Recorder::send_all() {
-  for (std::size_t i = 0; i < used_; ++i)
-    if (auto status = send(launches_[i]); !status) return status;
+  const std::byte* at = appended_.data();
+  for (int i = 0; i < count_; ++i) {
+    if (auto status = options_.timed ? send_timed(at) : send(at); !status) return status;
+    at += sizeof(Launch) + launch_at(at)->bytes;
+  }
   return Status::ok();
 }
 
 void Recorder::shed_graphs() {
   while (graphs_.size() >= static_cast<std::size_t>(std::max(options_.kept_graphs, 1))) {
-    const auto oldest = std::min_element(graphs_.begin(), graphs_.end(), [](const auto& a, const auto& b) {
-      return a.second.used < b.second.used;
-    });
-    cudaGraphExecDestroy(oldest->second.exec);
+    const auto oldest = std::min_element(graphs_.begin(), graphs_.end(),
+                                         [](const auto& a, const auto& b) { return a.second.used < b.second.used; });
+    if (oldest->second.exec != nullptr) cudaGraphExecDestroy(oldest->second.exec);
     graphs_.erase(oldest);
   }
 }
 
-// The first round of a kind runs as launches, the second is captured, later ones are replayed.
+// The first segment of a kind runs as launches, the second is captured, later ones are replayed.
 Status Recorder::replay() {
-  std::vector<std::byte> wanted = key();
-  const std::uint64_t hash = XXH3_64bits(wanted.data(), wanted.size());
+  const std::uint64_t hash = XXH3_64bits(appended_.data(), appended_.size());
   auto found = graphs_.find(hash);
   if (found == graphs_.end()) {
     shed_graphs();
-    graphs_.emplace(hash, Graph{std::move(wanted), nullptr, ++clock_});
+    graphs_.emplace(hash, Graph{appended_, nullptr, ++clock_});
     return send_all();
   }
   Graph& graph = found->second;
-  if (graph.key != wanted) return send_all();  // another list with the same hash
+  if (graph.key != appended_) return send_all();  // another list with the same hash
   graph.used = ++clock_;
   if (graph.exec == nullptr) {
     if (auto s = cuda_status(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), "capture of a round");
@@ -176,18 +201,36 @@ Status Recorder::replay() {
   return cuda_status(cudaGraphLaunch(graph.exec, stream_), "replay of a round's graph");
 }
 
+// Sends the launches appended so far and the host data that they read.
+void Recorder::flush() {
+  if (status_ && arena_used_ > arena_sent_) {
+    const std::byte* from = host_arena_ + static_cast<std::size_t>(half_) * options_.arena_bytes + arena_sent_;
+    status_ = cuda_status(
+        cudaMemcpyAsync(arena_ + arena_sent_, from, arena_used_ - arena_sent_, cudaMemcpyHostToDevice, stream_),
+        "upload of a round's host data");
+    arena_sent_ = arena_used_;
+  }
+  if (status_ && count_ > 0) status_ = options_.graphs && !options_.timed ? replay() : send_all();
+  appended_.clear();
+  count_ = 0;
+}
+
 Status Recorder::run() {
-  Status status = Status::ok();
+  flush();
   if (arena_used_ > 0) {
-    status = cuda_status(cudaMemcpyAsync(arena_, host_arena_ + static_cast<std::size_t>(half_) * options_.arena_bytes,
-                                         arena_used_, cudaMemcpyHostToDevice, stream_),
-                         "upload of a round's host data");
-    if (status) status = cuda_status(cudaEventRecord(half_free_[half_], stream_), "cudaEventRecord");
+    const Status marked = cuda_status(cudaEventRecord(half_free_[half_], stream_), "cudaEventRecord");
+    if (status_) status_ = marked;
     half_ ^= 1;
   }
-  if (status && used_ > 0) status = options_.graphs ? replay() : send_all();
-  arena_used_ = used_ = 0;
-  return status;
+  arena_used_ = arena_sent_ = 0;
+  return std::exchange(status_, Status::ok());
+}
+
+void Recorder::drop() {
+  appended_.clear();
+  count_ = 0;
+  arena_used_ = arena_sent_ = 0;
+  status_ = Status::ok();
 }
 
 Status Recorder::wait() { return cuda_status(cudaStreamSynchronize(stream_), "waiting for the card"); }

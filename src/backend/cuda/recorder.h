@@ -1,20 +1,19 @@
 // Recorder: how ops reach the card. An op appends launches and the host data that they read; run() sends them, as plain
-// launches or as a CUDA graph that is kept and replayed when a later round appends the same launches. What changes
+// launches or as CUDA graphs that are kept and replayed when a later round appends the same launches. What changes
 // between such rounds (ids, positions, pages, pieces) is data in the arena, at the same addresses every time; what is
-// fixed by shapes and row counts is a parameter. One thread, one CUDA stream, no allocation after create().
+// fixed by shapes and row counts is a parameter. One thread, one CUDA stream, no allocation of the card after create().
 #pragma once
 
 #include <cuda_runtime.h>
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <list>
+#include <map>
 #include <memory>
 #include <set>
 #include <span>
-#include <tuple>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -35,7 +34,9 @@ struct RecorderOptions {
   std::size_t arena_bytes = 0;    // host data of one round
   std::size_t scratch_bytes = 0;  // device memory that ops share, one after another
   bool graphs = true;
-  int kept_graphs = 64;
+  int kept_graphs = 256;
+  int segment = 96;    // launches that are sent together: the card works on them while the next are appended
+  bool timed = false;  // every launch alone between two events, for times(); no graphs
 };
 
 // What kernels' schedules may depend on (and, where an op's contract says so, its arithmetic).
@@ -55,13 +56,15 @@ class Recorder {
   const CardTraits& card() const { return card_; }
   cudaStream_t stream() const { return stream_; }
 
-  // Appends a launch. name: op and shape key in words, for errors ("attention dim 256 bf16"); lives for ever.
+  // Appends a launch. name: the op in words, for errors and times ("attention dim 256 bf16"); lives for ever.
   // Arguments are converted to the kernel's parameter types and copied.
   template <typename... Params, typename... Args>
   void launch(const char* name, void (*kernel)(Params...), const LaunchShape& shape, Args&&... args) {
     static_assert(sizeof...(Params) == sizeof...(Args), "as many arguments as the kernel has parameters");
-    Launch& launch = begin(name, reinterpret_cast<const void*>(kernel), shape);
-    (append(launch, static_cast<std::decay_t<Params>>(std::forward<Args>(args))), ...);
+    static_assert(sizeof...(Params) <= kMostParameters, "too many parameters");
+    begin(name, reinterpret_cast<const void*>(kernel), shape);
+    (append(static_cast<std::decay_t<Params>>(std::forward<Args>(args))), ...);
+    end();
   }
 
   // Copies host data into the round's arena; the device address is that of the same put() of an equal round.
@@ -78,26 +81,38 @@ class Recorder {
     CHECK(bytes <= options_.scratch_bytes, "scratch of {} bytes, {} asked for", options_.scratch_bytes, bytes);
     return scratch_;
   }
+  std::size_t scratch_bytes() const { return options_.scratch_bytes; }
   static constexpr std::size_t kCounterBytes = 64 * 1024;
   std::uint32_t* counters() const { return counters_; }
 
-  // Sends what was appended (host data first) and forgets it. Errors of launches name the op; errors of kernels that
-  // ran earlier surface here or in wait().
+  // Sends what was appended (host data first) and forgets it. Errors of launches name the op and its grid; errors of
+  // kernels that ran earlier surface here or in wait().
   Status run();
   Status wait();  // until the card has finished
+  void drop();    // forgets what was appended
   std::size_t graphs() const { return graphs_.size(); }
   std::uint64_t replays() const { return replays_; }
+  std::uint64_t launches() const { return launched_; }
+
+  // Milliseconds and launches of each name since create(); `timed` alone.
+  struct Time {
+    double milliseconds = 0;
+    std::uint64_t launches = 0;
+  };
+  const std::map<std::string, Time>& times() const { return times_; }
 
  private:
   static constexpr std::size_t kMostParameters = 24;
+  // One appended launch; its parameters follow it in appended_. No padding: graphs are found by these bytes.
   struct Launch {
-    const char* name = nullptr;
-    const void* kernel = nullptr;
-    LaunchShape shape;
-    std::vector<std::byte> bytes;  // parameters, each at its offset
-    std::array<std::uint32_t, kMostParameters> offsets{};
-    int parameters = 0;
+    const char* name;
+    const void* kernel;
+    std::uint32_t grid[3], block[3];
+    std::uint64_t shared;
+    std::uint32_t cluster, early, parameters, bytes;
+    std::uint16_t offsets[kMostParameters];  // of the parameters, from the end of this struct
   };
+  static_assert(sizeof(Launch) == 112);
   struct Graph {
     std::vector<std::byte> key;  // what the graph launches, compared exactly
     cudaGraphExec_t exec = nullptr;
@@ -105,36 +120,47 @@ class Recorder {
   };
 
   Recorder() = default;
-  Launch& begin(const char* name, const void* kernel, const LaunchShape& shape);
+  Status allocate();
+  void begin(const char* name, const void* kernel, const LaunchShape& shape);
   template <typename T>
-  void append(Launch& launch, const T& value) {
+  void append(const T& value) {
     static_assert(std::is_trivially_copyable_v<T> && alignof(T) <= 128);
-    CHECK(launch.parameters < static_cast<int>(kMostParameters), "{}: too many parameters", launch.name);
-    const std::size_t at = (launch.bytes.size() + alignof(T) - 1) / alignof(T) * alignof(T);
-    launch.bytes.resize(at + sizeof(T));
-    std::memcpy(launch.bytes.data() + at, &value, sizeof(T));
-    launch.offsets[static_cast<std::size_t>(launch.parameters++)] = static_cast<std::uint32_t>(at);
+    const std::size_t offset = (parameter_bytes_ + alignof(T) - 1) / alignof(T) * alignof(T);
+    CHECK(offset + sizeof(T) <= sizeof parameters_, "{}: parameters of more than {} bytes", current_.name,
+          sizeof parameters_);
+    std::memset(parameters_ + parameter_bytes_, 0, offset - parameter_bytes_);
+    std::memcpy(parameters_ + offset, &value, sizeof(T));
+    current_.offsets[current_.parameters++] = static_cast<std::uint16_t>(offset);
+    parameter_bytes_ = offset + sizeof(T);
   }
-  std::vector<std::byte> key() const;
-  Status send(const Launch& launch);
+  void end();
+  Status send(const std::byte* at);
   Status send_all();
+  Status send_timed(const std::byte* at);
   Status replay();
+  void flush();
   void shed_graphs();
+  const Launch* launch_at(const std::byte* at) const { return reinterpret_cast<const Launch*>(at); }
 
   RecorderOptions options_;
   CardTraits card_;
   cudaStream_t stream_ = nullptr;
   std::byte *arena_ = nullptr, *host_arena_ = nullptr;  // device; pinned host, two halves used in turn
-  cudaEvent_t half_free_[2] = {};
+  cudaEvent_t half_free_[2] = {}, timer_[2] = {};
   int half_ = 0;
-  std::size_t arena_used_ = 0;
+  std::size_t arena_used_ = 0, arena_sent_ = 0;
   void* scratch_ = nullptr;
   std::uint32_t* counters_ = nullptr;
-  std::vector<Launch> launches_;
-  std::size_t used_ = 0;  // launches_[0, used_) are appended; the rest keep their memory
+  Launch current_{};
+  alignas(128) std::byte parameters_[4096];
+  std::size_t parameter_bytes_ = 0;
+  std::vector<std::byte> appended_;  // launches since the last flush, each with its parameters, multiples of 8 bytes
+  int count_ = 0;                    // of them
+  Status status_;                    // of this run's earlier segments
   std::unordered_map<std::uint64_t, Graph> graphs_;
   std::set<const void*> prepared_;  // kernels whose shared memory limit was raised
-  std::uint64_t clock_ = 0, replays_ = 0;
+  std::uint64_t clock_ = 0, replays_ = 0, launched_ = 0;
+  std::map<std::string, Time> times_;
 };
 
 }  // namespace steadfast::cuda
