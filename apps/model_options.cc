@@ -18,7 +18,7 @@ void ModelOptions::add_to(CLI::App& command) {
   command.add_option("--kv", kv, "Cache: whole (a window a stream) or paged (pages of one pool, prefixes shared)")
       ->capture_default_str();
   command.add_option("--page", page, "Positions of a page, a power of two from 16 to 1024")->capture_default_str();
-  command.add_option("--kv-dtype", kv_dtype, "Cache type: bf16 or f32 (default: f32 with --act f32, else bf16)");
+  command.add_option("--kv-dtype", kv_dtype, "Cache type: bf16, fp8 or f32 (default: f32 with --act f32, else bf16)");
 }
 
 Result<int> ModelOptions::page_positions() const {

@@ -15,9 +15,18 @@ struct CacheShape {
   std::size_t layer_elements(int positions) const {
     return static_cast<std::size_t>(kv_heads) * static_cast<std::size_t>(dim) * static_cast<std::size_t>(positions);
   }
-  std::size_t bytes_per_position() const {
-    return 2 * static_cast<std::size_t>(layers) * layer_elements(1) * info(dtype).block_bytes;
+  // Scales of one layer's keys (or values) for `positions`: one a row and head in fp8, else none.
+  std::size_t layer_scales(int positions) const {
+    return dtype == DType::kF8E4M3 ? static_cast<std::size_t>(kv_heads) * static_cast<std::size_t>(positions) : 0;
   }
+  // Bytes of all layers' keys (or values), and of their scales, for `positions`.
+  std::size_t side_bytes(std::size_t positions) const {
+    return static_cast<std::size_t>(layers) * layer_elements(1) * info(dtype).block_bytes * positions;
+  }
+  std::size_t side_scale_bytes(std::size_t positions) const {
+    return static_cast<std::size_t>(layers) * layer_scales(1) * sizeof(float) * positions;
+  }
+  std::size_t bytes_per_position() const { return 2 * (side_bytes(1) + side_scale_bytes(1)); }
   std::size_t delta_floats() const { return delta_layers > 0 ? delta.conv_floats() + delta.state_floats() : 0; }
   std::size_t state_bytes() const { return static_cast<std::size_t>(delta_layers) * delta_floats() * sizeof(float); }
   // Positions that a whole window is rounded up to, and what a stream of that window takes in all.

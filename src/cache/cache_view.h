@@ -27,6 +27,9 @@ struct CacheView {
 
   std::ptrdiff_t page_stride() const { return static_cast<std::ptrdiff_t>(kv_heads) * page_positions * dim; }
   std::ptrdiff_t head_offset(int head) const { return static_cast<std::ptrdiff_t>(head) * page_positions * dim; }
+  // Of the scales' planes.
+  std::ptrdiff_t scale_page_stride() const { return static_cast<std::ptrdiff_t>(kv_heads) * page_positions; }
+  std::ptrdiff_t scale_head_offset(int head) const { return static_cast<std::ptrdiff_t>(head) * page_positions; }
 };
 
 }  // namespace steadfast

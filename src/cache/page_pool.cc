@@ -20,13 +20,10 @@ Result<std::unique_ptr<PagePool>> PagePool::create(Backend& backend, const Cache
   pool->page_positions_ = page_positions;
   pool->counts_.assign(static_cast<std::size_t>(pages), 0);
   for (int page = pages; page-- > 0;) pool->free_.push_back(page);
-  const std::size_t bytes = pool->page_bytes() / 2 * static_cast<std::size_t>(pages);
-  auto keys = backend.allocate(bytes);
-  if (!keys) return keys.status();
-  auto values = backend.allocate(bytes);
-  if (!values) return values.status();
-  pool->keys_ = std::move(*keys);
-  pool->values_ = std::move(*values);
+  auto memory =
+      KvMemory::create(backend, shape, static_cast<std::size_t>(page_positions) * static_cast<std::size_t>(pages));
+  if (!memory) return memory.status();
+  pool->memory_ = std::move(*memory);
   return pool;
 }
 
@@ -48,12 +45,6 @@ void PagePool::drop(int page) {
   if (--counts_[static_cast<std::size_t>(page)] == 0) free_.push_back(page);
 }
 
-std::ptrdiff_t PagePool::layer_bytes() const {
-  return static_cast<std::ptrdiff_t>(shape_.layer_elements(page_positions_) * info(shape_.dtype).block_bytes *
-                                     counts_.size());
-}
-
-void* PagePool::keys(int layer) const { return static_cast<std::byte*>(keys_->data()) + layer * layer_bytes(); }
-void* PagePool::values(int layer) const { return static_cast<std::byte*>(values_->data()) + layer * layer_bytes(); }
+void PagePool::place(int layer, CacheView& view) const { memory_.place(shape_, layer, view); }
 
 }  // namespace steadfast

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "backend/backend.h"
-#include "cache/cache_shape.h"
+#include "cache/kv_memory.h"
 
 namespace steadfast {
 
@@ -29,14 +29,13 @@ class PagePool {
   void drop(int page);   // count - 1
   int count(int page) const { return counts_[static_cast<std::size_t>(page)]; }
 
-  void* keys(int layer) const;
-  void* values(int layer) const;
+  // Where a layer's keys, values and (fp8) scales lie for all pages.
+  void place(int layer, CacheView& view) const;
 
  private:
-  std::ptrdiff_t layer_bytes() const;
   CacheShape shape_;
   int page_positions_ = 0;
-  std::unique_ptr<DeviceMemory> keys_, values_;
+  KvMemory memory_;
   std::vector<int> counts_, free_;
 };
 

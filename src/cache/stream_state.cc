@@ -9,15 +9,11 @@ Result<std::unique_ptr<StreamState>> StreamState::create(Backend& backend, const
   auto state = std::make_unique<StreamState>();
   state->shape_ = shape;
   state->window_ = CacheShape::rounded(window);
-  const std::size_t bytes = shape.bytes_per_position() / 2 * static_cast<std::size_t>(state->window_);
-  auto keys = backend.allocate(bytes);
-  if (!keys) return keys.status();
-  auto values = backend.allocate(bytes);
-  if (!values) return values.status();
+  auto memory = KvMemory::create(backend, shape, static_cast<std::size_t>(state->window_));
+  if (!memory) return memory.status();
   auto states = backend.allocate(shape.state_bytes());
   if (!states) return states.status();
-  state->keys_ = std::move(*keys);
-  state->values_ = std::move(*values);
+  state->memory_ = std::move(*memory);
   state->states_ = std::move(*states);
   state->table_ = {0};
   return state;
@@ -68,20 +64,14 @@ void StreamState::exchange(std::size_t index, std::int32_t page) {
 CacheView StreamState::view(int layer) const {
   CacheView view;
   view.pages = table_.data();
-  view.kv_heads = shape_.kv_heads;
-  view.dim = shape_.dim;
-  view.dtype = shape_.dtype;
   if (pool_ != nullptr) {
     view.page_positions = pool_->page_positions();
     view.page_shift = std::countr_zero(static_cast<unsigned>(pool_->page_positions()));
-    view.keys = pool_->keys(layer);
-    view.values = pool_->values(layer);
+    pool_->place(layer, view);
     return view;
   }
   view.page_positions = window_;
-  const auto offset = static_cast<std::size_t>(layer) * shape_.layer_elements(window_) * info(shape_.dtype).block_bytes;
-  view.keys = static_cast<std::byte*>(keys_->data()) + offset;
-  view.values = static_cast<std::byte*>(values_->data()) + offset;
+  memory_.place(shape_, layer, view);
   return view;
 }
 

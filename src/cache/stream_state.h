@@ -55,7 +55,8 @@ class StreamState {
  private:
   CacheShape shape_;
   int window_ = 0, record_rows_ = 0, recorded_ = 0;
-  std::unique_ptr<DeviceMemory> keys_, values_, states_, start_, inputs_;
+  KvMemory memory_;  // whole only
+  std::unique_ptr<DeviceMemory> states_, start_, inputs_;
   PagePool* pool_ = nullptr;         // nullptr: whole
   std::vector<std::int32_t> table_;  // a whole window is one page, number 0
 };

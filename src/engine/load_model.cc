@@ -110,7 +110,8 @@ Result<Act> parse_act(const std::string& name) {
 Result<DType> parse_kv_dtype(const std::string& name) {
   if (name == "bf16") return DType::kBF16;
   if (name == "f32") return DType::kF32;
-  return Status::error("--kv-dtype {}: use bf16 or f32", name);
+  if (name == "fp8") return DType::kF8E4M3;
+  return Status::error("--kv-dtype {}: use bf16, fp8 or f32", name);
 }
 
 Result<std::unique_ptr<LoadedModel>> load_model(const fs::path& path, const LoadOptions& options) {

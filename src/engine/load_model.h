@@ -35,6 +35,6 @@ struct LoadedModel {
 Result<std::unique_ptr<LoadedModel>> load_model(const std::filesystem::path& path, const LoadOptions& options);
 
 Result<Act> parse_act(const std::string& name);         // "int8", "bf16", "f32"
-Result<DType> parse_kv_dtype(const std::string& name);  // "bf16", "f32"
+Result<DType> parse_kv_dtype(const std::string& name);  // "bf16", "fp8", "f32"
 
 }  // namespace steadfast

@@ -44,4 +44,35 @@ std::uint16_t f32_to_f16(float value) {
   return static_cast<std::uint16_t>(sign | (rounded >> 13));
 }
 
+float f8e4m3_to_f32(std::uint8_t bits) {
+  const std::uint32_t sign = (bits & 0x80u) << 24;
+  const std::uint32_t magnitude = bits & 0x7Fu;
+  if (magnitude == 0x7Fu) return std::bit_cast<float>(sign | 0x7FC00000u);
+  const float value = std::bit_cast<float>(magnitude << 20) * 0x1p120f;  // subnormals too: exact
+  return std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) | sign);
+}
+
+std::uint8_t f32_to_f8e4m3(float value) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  const auto sign = static_cast<std::uint8_t>((bits >> 24) & 0x80u);
+  const std::uint32_t magnitude = bits & 0x7FFFFFFFu;
+  if (magnitude > 0x7F800000u) return static_cast<std::uint8_t>(sign | 0x7Fu);
+  if (magnitude >= 0x43E00000u) return static_cast<std::uint8_t>(sign | 0x7Eu);  // 448
+  if (magnitude < 0x3C800000u) {  // below 2^-6: adding 2^14 aligns the subnormal's last bit, 2^-9
+    const float shifted = std::bit_cast<float>(magnitude) + 0x1p14f;
+    return static_cast<std::uint8_t>(sign | (std::bit_cast<std::uint32_t>(shifted) - 0x46800000u));
+  }
+  const std::uint32_t rounded = magnitude + 0x7FFFFu + ((magnitude >> 20) & 1u) - (120u << 23);
+  return static_cast<std::uint8_t>(sign | (rounded >> 20));
+}
+
+float f8e4m3_scale(float amax) {
+  if (!std::isfinite(amax)) return std::bit_cast<float>(0x7FC00000u);
+  if (amax == 0) return 1.0f;
+  int exponent = 0;
+  const float fraction = std::frexp(amax, &exponent);  // amax = fraction * 2^exponent, 448 = 0.875 * 2^9
+  exponent -= fraction <= 0.875f ? 9 : 8;
+  return std::ldexp(1.0f, exponent < -126 ? -126 : exponent);
+}
+
 }  // namespace steadfast

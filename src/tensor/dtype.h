@@ -51,4 +51,12 @@ inline std::uint16_t f32_to_bf16(float value) {
 float f16_to_f32(std::uint16_t bits);
 std::uint16_t f32_to_f16(float value);  // round to nearest even
 
+// e4m3 (OCP FP8, the form without infinities): 448 is the largest magnitude, 0x7F and 0xFF are NaN.
+float f8e4m3_to_f32(std::uint8_t bits);
+// Round to nearest even; a magnitude above 448 gives 448. NaN stays NaN.
+std::uint8_t f32_to_f8e4m3(float value);
+// The scale of a row of e4m3 whose largest magnitude is `amax`: the least power of two, not below 2^-126, that keeps
+// amax / scale at or below 448; 1 for zeros, NaN where amax is not finite.
+float f8e4m3_scale(float amax);
+
 }  // namespace steadfast

@@ -85,7 +85,7 @@ TEST_P(RowLaw, StreamsTogether) {
 }
 
 TEST_P(RowLaw, PagesAsWhole) {
-  for (const auto kv : {DType::kBF16, DType::kF32}) {
+  for (const auto kv : {DType::kBF16, DType::kF8E4M3, DType::kF32}) {
     const auto loaded = load(GetParam().model, {GetParam().act, 2, "", kv});
     const std::vector<std::vector<TokenId>> ids = {some_ids(*loaded, kPrompt, 4), some_ids(*loaded, 33, 5)};
     const auto whole = together(*loaded, ids, {13, 1});

@@ -13,6 +13,7 @@ constexpr int kSpan = 512;      // positions in an attention span; a multiple of
 constexpr int kMaxQueries = 4;  // queries that an attention call takes together
 
 enum class ScaleType : std::uint8_t { kF32, kF16, kBF16 };
+enum class KvType : std::uint8_t { kF32, kBF16, kF8 };
 
 // A quantised linear's weight: w = scale * code + bias for each group of consecutive k (backend/cpu/packed.h packs it).
 // codes: [tiles of 16 features][in / 32][bytes of a chunk]; scales, biases: [tiles][in / group][16].
@@ -59,7 +60,10 @@ struct KvView {
   std::ptrdiff_t page_stride = 0;       // elements between pages
   std::ptrdiff_t head_offset = 0;       // elements from a page's start to this head
   int dim = 0;
-  bool bf16 = false;  // else f32
+  KvType type = KvType::kF32;
+  const float* key_scales = nullptr;  // fp8: one a position, powers of two
+  const float* value_scales = nullptr;
+  std::ptrdiff_t scale_page_stride = 0, scale_head_offset = 0;
 };
 
 struct AttentionCall {

@@ -2,6 +2,7 @@
 // Attention of a row at position p: spans of 512 absolute positions, ascending. In a span: scores by chains over dim,
 // scaled; their exact maximum m; e^(s - m); their sum in 16 classes (position mod 16), ascending, then the fixed tree;
 // values by chains over positions. Spans are folded in ascending order. Positions behind p are never multiplied.
+// fp8: the codes' dot is scaled by (scale * the key's scale), a weight by its value's scale; both are powers of two.
 #pragma once
 
 #include "backend/cpu/kernels.h"
@@ -111,16 +112,25 @@ inline std::ptrdiff_t block_offset(const KvView& kv, int block) {
   return kv.pages[page] * kv.page_stride + kv.head_offset + static_cast<std::ptrdiff_t>(within) * kv.dim;
 }
 
-template <typename S, bool kBf16>
+// Where the scales of a block's 16 positions lie.
+inline std::ptrdiff_t scale_offset(const KvView& kv, int block) {
+  const int position = block * kLanes;
+  return kv.pages[position >> kv.page_shift] * kv.scale_page_stride + kv.scale_head_offset +
+         (position & ((1 << kv.page_shift) - 1));
+}
+
+template <typename S, KvType kType>
 inline typename S::F load_kv(const void* base, std::ptrdiff_t at) {
-  if constexpr (kBf16)
+  if constexpr (kType == KvType::kBF16)
     return S::load_bf16(static_cast<const std::uint16_t*>(base) + at);
+  else if constexpr (kType == KvType::kF8)
+    return S::load_f8(static_cast<const std::uint8_t*>(base) + at);
   else
     return S::load(static_cast<const float*>(base) + at);
 }
 
 // Scores of kQueries against kBlocks consecutive blocks of 16 keys.
-template <typename S, bool kBf16, int kQueries, int kBlocks>
+template <typename S, KvType kType, int kQueries, int kBlocks>
 inline void score_blocks(const AttentionCall& call, int block, int first_block, float* scores) {
   typename S::F acc[kBlocks][kQueries];
   std::ptrdiff_t at[kBlocks];
@@ -130,17 +140,30 @@ inline void score_blocks(const AttentionCall& call, int block, int first_block, 
   }
   for (int d = 0; d < call.kv.dim; ++d) {
     for (int b = 0; b < kBlocks; ++b) {
-      const auto key = load_kv<S, kBf16>(call.kv.keys, at[b] + static_cast<std::ptrdiff_t>(d) * kLanes);
+      const auto key = load_kv<S, kType>(call.kv.keys, at[b] + static_cast<std::ptrdiff_t>(d) * kLanes);
       for (int q = 0; q < kQueries; ++q) acc[b][q] = S::fma(key, S::set1(call.query[q][d]), acc[b][q]);
     }
   }
-  for (int b = 0; b < kBlocks; ++b)
+  for (int b = 0; b < kBlocks; ++b) {
+    auto factor = S::set1(call.scale);
+    if constexpr (kType == KvType::kF8)
+      factor = S::mul(factor, S::load(call.kv.key_scales + scale_offset(call.kv, block + b)));
     for (int q = 0; q < kQueries; ++q)
-      S::store(scores + q * kSpan + (block + b - first_block) * kLanes, S::mul(acc[b][q], S::set1(call.scale)));
+      S::store(scores + q * kSpan + (block + b - first_block) * kLanes, S::mul(acc[b][q], factor));
+  }
+}
+
+// fp8: each weight times its value's scale, which is a power of two.
+template <typename S>
+inline void scale_weights(const AttentionCall& call, int first_block, int count, float* weights) {
+  for (int at = 0; at < count; at += kLanes) {
+    const auto scales = S::load(call.kv.value_scales + scale_offset(call.kv, first_block + at / kLanes));
+    S::store(weights + at, S::mul(S::load(weights + at), scales));
+  }
 }
 
 // Sums p * value over the whole blocks [first_block, last_block) for 64 dims at a time (or what is left of dim).
-template <typename S, bool kBf16, int kQueries, int kVectors>
+template <typename S, KvType kType, int kQueries, int kVectors>
 inline void value_blocks(const AttentionCall& call, int first_block, int last_block, const float* p, int dim0,
                          float* out) {
   typename S::F acc[kQueries][kVectors];
@@ -152,7 +175,7 @@ inline void value_blocks(const AttentionCall& call, int first_block, int last_bl
     for (int j = 0; j < kLanes; ++j) {
       for (int v = 0; v < kVectors; ++v) {
         const auto value =
-            load_kv<S, kBf16>(call.kv.values, at + static_cast<std::ptrdiff_t>(j) * call.kv.dim + v * kLanes);
+            load_kv<S, kType>(call.kv.values, at + static_cast<std::ptrdiff_t>(j) * call.kv.dim + v * kLanes);
         for (int q = 0; q < kQueries; ++q) acc[q][v] = S::fma(value, S::set1(weights[q * kSpan + j]), acc[q][v]);
       }
     }
@@ -162,13 +185,13 @@ inline void value_blocks(const AttentionCall& call, int first_block, int last_bl
 }
 
 // The last block of query q: only its first `count` positions.
-template <typename S, bool kBf16>
+template <typename S, KvType kType>
 inline void value_tail(const AttentionCall& call, int block, int count, const float* weights, float* out) {
   const std::ptrdiff_t at = block_offset(call.kv, block);
   for (int d = 0; d < call.kv.dim; d += kLanes) {
     auto acc = S::load(out + d);
     for (int j = 0; j < count; ++j)
-      acc = S::fma(load_kv<S, kBf16>(call.kv.values, at + static_cast<std::ptrdiff_t>(j) * call.kv.dim + d),
+      acc = S::fma(load_kv<S, kType>(call.kv.values, at + static_cast<std::ptrdiff_t>(j) * call.kv.dim + d),
                    S::set1(weights[j]), acc);
     S::store(out + d, acc);
   }
@@ -215,7 +238,7 @@ inline void fold(int dim, bool first, float span_max, float span_sum, const floa
   row_max = top;
 }
 
-template <typename S, bool kBf16, int kQueries>
+template <typename S, KvType kType, int kQueries>
 inline void attend(const AttentionCall& call) {
   const int dim = call.kv.dim;
   float* scores = call.scratch;
@@ -229,21 +252,22 @@ inline void attend(const AttentionCall& call) {
     const int end = first + kSpanBlocks <= last_block ? first + kSpanBlocks : last_block + 1;
     int block = first;
     for (; block + kBlocks <= end; block += kBlocks)
-      score_blocks<S, kBf16, kQueries, kBlocks>(call, block, first, scores);
-    for (; block < end; ++block) score_blocks<S, kBf16, kQueries, 1>(call, block, first, scores);
+      score_blocks<S, kType, kQueries, kBlocks>(call, block, first, scores);
+    for (; block < end; ++block) score_blocks<S, kType, kQueries, 1>(call, block, first, scores);
     const bool tail = end == last_block + 1;
     float span_max[kQueries], span_sum[kQueries];
     for (int q = 0; q < kQueries; ++q) {
       const int count = tail ? call.position[q] - first * kLanes + 1 : kSpan;
       soften<S>(scores + q * kSpan, count, span_max[q], span_sum[q]);
+      if constexpr (kType == KvType::kF8) scale_weights<S>(call, first, count, scores + q * kSpan);
     }
     const int whole = tail ? last_block : end;
     int d = 0;
-    for (; d + 64 <= dim; d += 64) value_blocks<S, kBf16, kQueries, 4>(call, first, whole, scores, d, span);
-    for (; d < dim; d += kLanes) value_blocks<S, kBf16, kQueries, 1>(call, first, whole, scores, d, span);
+    for (; d + 64 <= dim; d += 64) value_blocks<S, kType, kQueries, 4>(call, first, whole, scores, d, span);
+    for (; d < dim; d += kLanes) value_blocks<S, kType, kQueries, 1>(call, first, whole, scores, d, span);
     for (int q = 0; q < kQueries; ++q) {
       if (tail) {
-        value_tail<S, kBf16>(call, last_block, call.position[q] - last_block * kLanes + 1,
+        value_tail<S, kType>(call, last_block, call.position[q] - last_block * kLanes + 1,
                              scores + q * kSpan + (last_block - first) * kLanes, span + q * dim);
       }
       fold<S>(dim, first == 0, span_max[q], span_sum[q], span + q * dim, row_max[q], row_sum[q], row + q * dim);
@@ -256,23 +280,27 @@ inline void attend(const AttentionCall& call) {
 
 template <typename S>
 void attention(const AttentionCall& call) {
-  const auto with_queries = [&](auto bf16) {
-    constexpr bool kBf16 = decltype(bf16)::value != 0;
+  const auto with_queries = [&](auto type) {
+    constexpr KvType kType = static_cast<KvType>(decltype(type)::value);
     switch (call.queries) {
       case 1:
-        return attend<S, kBf16, 1>(call);
+        return attend<S, kType, 1>(call);
       case 2:
-        return attend<S, kBf16, 2>(call);
+        return attend<S, kType, 2>(call);
       case 3:
-        return attend<S, kBf16, 3>(call);
+        return attend<S, kType, 3>(call);
       default:
-        return attend<S, kBf16, 4>(call);
+        return attend<S, kType, 4>(call);
     }
   };
-  if (call.kv.bf16)
-    with_queries(Int<1>{});
-  else
-    with_queries(Int<0>{});
+  switch (call.kv.type) {
+    case KvType::kF32:
+      return with_queries(Int<static_cast<int>(KvType::kF32)>{});
+    case KvType::kBF16:
+      return with_queries(Int<static_cast<int>(KvType::kBF16)>{});
+    case KvType::kF8:
+      return with_queries(Int<static_cast<int>(KvType::kF8)>{});
+  }
 }
 
 }  // namespace

@@ -17,9 +17,9 @@ constexpr int kHeads = 2;  // key-value heads in the cache; the tests read the s
 class Cache {
  public:
   // page_shift 30: one page that holds everything.
-  Cache(Dice& dice, int positions, int dim, bool bf16, int page_shift)
+  Cache(Dice& dice, int positions, int dim, cpu::KvType type, int page_shift)
       : dim_(dim),
-        bf16_(bf16),
+        type_(type),
         shift_(page_shift),
         page_(page_shift < 30 ? 1 << page_shift : (positions + 15) / 16 * 16) {
     pages_.resize(static_cast<std::size_t>((positions + page_ - 1) / page_));
@@ -27,33 +27,56 @@ class Cache {
     std::shuffle(pages_.begin(), pages_.end(), dice);
     const auto elements = pages_.size() * static_cast<std::size_t>(kHeads * page_ * dim);
     for (auto* side : {&keys_, &values_}) side->assign(elements, std::numeric_limits<float>::quiet_NaN());
+    for (auto* side : {&key_scales_, &value_scales_})
+      side->assign(pages_.size() * static_cast<std::size_t>(kHeads * page_), std::numeric_limits<float>::quiet_NaN());
   }
 
-  float stored(float x) const { return bf16_ ? bf16_to_f32(f32_to_bf16(x)) : x; }
+  // What the cache holds of a row, expanded.
+  std::vector<float> stored(const float* row) const {
+    std::vector<float> result(row, row + dim_);
+    const float scale = scale_of(row);
+    for (float& x : result) {
+      if (type_ == cpu::KvType::kBF16) x = bf16_to_f32(f32_to_bf16(x));
+      if (type_ == cpu::KvType::kF8) x = f8e4m3_to_f32(f32_to_f8e4m3(x / scale)) * scale;
+    }
+    return result;
+  }
   void fill(const std::vector<float>& keys, const std::vector<float>& values, int positions) {
     for (int p = 0; p < positions; ++p) {
+      const float *key = keys.data() + p * dim_, *value = values.data() + p * dim_;
+      const float key_scale = scale_of(key), value_scale = scale_of(value);
       for (int d = 0; d < dim_; ++d) {
-        const auto from = static_cast<std::size_t>(p * dim_ + d);
-        keys_[at(p) + static_cast<std::size_t>(within(p) / 16 * 16 * dim_ + d * 16 + p % 16)] = stored(keys[from]);
-        values_[at(p) + static_cast<std::size_t>(within(p) * dim_ + d)] = stored(values[from]);
+        keys_[at(p) + static_cast<std::size_t>(within(p) / 16 * 16 * dim_ + d * 16 + p % 16)] = key[d] / key_scale;
+        values_[at(p) + static_cast<std::size_t>(within(p) * dim_ + d)] = value[d] / value_scale;
       }
+      key_scales_[scale_at(p)] = key_scale;
+      value_scales_[scale_at(p)] = value_scale;
     }
     narrow();
   }
   // What no key or value was written to: NaN to begin with.
   void replace_nan(float by) {
-    for (auto* side : {&keys_, &values_})
+    for (auto* side : {&keys_, &values_, &key_scales_, &value_scales_})
       for (float& x : *side)
         if (std::isnan(x)) x = by;
     narrow();
   }
 
   cpu::KvView view() const {
-    const void* keys = bf16_ ? static_cast<const void*>(short_keys_.data()) : keys_.data();
-    const void* values = bf16_ ? static_cast<const void*>(short_values_.data()) : values_.data();
-    return {
-        keys, values, pages_.data(), shift_, std::ptrdiff_t{kHeads} * page_ * dim_, std::ptrdiff_t{1} * page_ * dim_,
-        dim_, bf16_};
+    cpu::KvView view;
+    view.keys = side(keys_, short_keys_, byte_keys_);
+    view.values = side(values_, short_values_, byte_values_);
+    view.pages = pages_.data();
+    view.page_shift = shift_;
+    view.page_stride = std::ptrdiff_t{kHeads} * page_ * dim_;
+    view.head_offset = std::ptrdiff_t{1} * page_ * dim_;
+    view.dim = dim_;
+    view.type = type_;
+    view.key_scales = key_scales_.data();
+    view.value_scales = value_scales_.data();
+    view.scale_page_stride = std::ptrdiff_t{kHeads} * page_;
+    view.scale_head_offset = page_;
+    return view;
   }
 
  private:
@@ -62,36 +85,60 @@ class Cache {
     const auto page = static_cast<std::size_t>(pages_[static_cast<std::size_t>(position / page_)]);
     return (page * kHeads + 1) * static_cast<std::size_t>(page_ * dim_);
   }
+  std::size_t scale_at(int position) const {
+    return at(position) / static_cast<std::size_t>(dim_) + static_cast<std::size_t>(within(position));
+  }
+  float scale_of(const float* row) const {
+    if (type_ != cpu::KvType::kF8) return 1.0f;
+    float amax = 0;
+    for (int d = 0; d < dim_; ++d) amax = std::max(amax, std::fabs(row[d]));
+    return f8e4m3_scale(amax);
+  }
+  const void* side(const std::vector<float>& floats, const std::vector<std::uint16_t>& shorts,
+                   const std::vector<std::uint8_t>& bytes) const {
+    if (type_ == cpu::KvType::kBF16) return shorts.data();
+    if (type_ == cpu::KvType::kF8) return bytes.data();
+    return floats.data();
+  }
   void narrow() {
-    if (!bf16_) return;
-    for (const auto& [from, to] : {std::pair(&keys_, &short_keys_), std::pair(&values_, &short_values_)}) {
-      to->resize(from->size());
-      std::transform(from->begin(), from->end(), to->begin(), f32_to_bf16);
-    }
+    const auto convert = [](const std::vector<float>& from, auto& to, auto fn) {
+      to.resize(from.size());
+      std::transform(from.begin(), from.end(), to.begin(), fn);
+    };
+    convert(keys_, short_keys_, f32_to_bf16);
+    convert(values_, short_values_, f32_to_bf16);
+    convert(keys_, byte_keys_, f32_to_f8e4m3);
+    convert(values_, byte_values_, f32_to_f8e4m3);
   }
 
   int dim_;
-  bool bf16_;
+  cpu::KvType type_;
   int shift_, page_;
   std::vector<std::int32_t> pages_;
-  std::vector<float> keys_, values_;
+  std::vector<float> keys_, values_, key_scales_, value_scales_;
   std::vector<std::uint16_t> short_keys_, short_values_;
+  std::vector<std::uint8_t> byte_keys_, byte_values_;
 };
+
+constexpr cpu::KvType kTypes[] = {cpu::KvType::kF32, cpu::KvType::kBF16, cpu::KvType::kF8};
+constexpr const char* kTypeNames[] = {"f32", "bf16", "fp8"};
 
 struct Case {
   int length, dim;
-  bool bf16;
+  cpu::KvType type;
   std::vector<float> keys, values, queries;  // [length][dim], [length][dim], [4][dim]
   float scale;
 
-  Case(Dice& dice, int case_length, int case_dim, bool case_bf16)
-      : length(case_length), dim(case_dim), bf16(case_bf16), scale(1 / std::sqrt(static_cast<float>(case_dim))) {
+  Case(Dice& dice, int case_length, int case_dim, cpu::KvType case_type)
+      : length(case_length), dim(case_dim), type(case_type), scale(1 / std::sqrt(static_cast<float>(case_dim))) {
     const auto size = static_cast<std::size_t>(length * dim);
     keys = normal_floats(dice, size, 1.5f);
     values = normal_floats(dice, size);
     queries = normal_floats(dice, static_cast<std::size_t>(cpu::kMaxQueries * dim), 1.5f);
   }
-  std::string name() const { return fmt::format("{} positions, dim {}, {}", length, dim, bf16 ? "bf16" : "f32"); }
+  std::string name() const {
+    return fmt::format("{} positions, dim {}, {}", length, dim, kTypeNames[static_cast<int>(type)]);
+  }
 };
 
 // Queries of the case at the given positions; [queries][dim].
@@ -122,9 +169,9 @@ void expect_softmax(const Case& c, const Cache& cache, const float* query, int p
   double peak = -INFINITY, lowest = INFINITY, score_error = 0;
   for (int p = 0; p <= position; ++p) {
     double dot = 0, size = 0;
+    const auto key = cache.stored(c.keys.data() + p * c.dim);
     for (int d = 0; d < c.dim; ++d) {
-      const double term = static_cast<double>(query[d]) *
-                          static_cast<double>(cache.stored(c.keys[static_cast<std::size_t>(p * c.dim + d)]));
+      const double term = static_cast<double>(query[d]) * static_cast<double>(key[static_cast<std::size_t>(d)]);
       dot += term;
       size += std::fabs(term);
     }
@@ -139,11 +186,13 @@ void expect_softmax(const Case& c, const Cache& cache, const float* query, int p
   const double spans = position / 512 + 1;
   const double relative =
       2 * std::expm1(2 * score_error + 2 * kRoundoff * (peak - lowest)) + gamma_n(2 * (512 + 6 * spans + 20));
+  std::vector<std::vector<float>> values;
+  for (int p = 0; p <= position; ++p) values.push_back(cache.stored(c.values.data() + p * c.dim));
   for (int d = 0; d < c.dim; ++d) {
     double exact = 0, size = 0;
     for (int p = 0; p <= position; ++p) {
-      const double term = scores[static_cast<std::size_t>(p)] / total *
-                          static_cast<double>(cache.stored(c.values[static_cast<std::size_t>(p * c.dim + d)]));
+      const auto at = static_cast<std::size_t>(p);
+      const double term = scores[at] / total * static_cast<double>(values[at][static_cast<std::size_t>(d)]);
       exact += term;
       size += std::fabs(term);
     }
@@ -155,14 +204,14 @@ template <typename Fn>
 void for_cases(Dice& dice, Fn fn) {
   for (const int length : {1, 15, 16, 17, 511, 512, 513, 1100})
     for (const int dim : {16, 64, 80, 128, 256})
-      for (const bool bf16 : {false, true}) fn(Case(dice, length, dim, bf16));
+      for (const auto type : kTypes) fn(Case(dice, length, dim, type));
 }
 
 TEST(Attention, IsSoftmaxWithinItsBoundAndAlikeOnEveryInstructionSet) {
   Dice dice(1);
   for_cases(dice, [&](const Case& c) {
     SCOPED_TRACE(c.name());
-    Cache cache(dice, c.length, c.dim, c.bf16, 30);
+    Cache cache(dice, c.length, c.dim, c.type, 30);
     cache.fill(c.keys, c.values, c.length);
     const auto expected = attend(*machine_kernels().back(), c, cache.view(), {0}, {c.length - 1});
     expect_softmax(c, cache, c.queries.data(), c.length - 1, expected.data());
@@ -184,7 +233,7 @@ TEST(Attention, QueriesTogetherEqualEachAlone) {
   Dice dice(2);
   for_cases(dice, [&](const Case& c) {
     SCOPED_TRACE(c.name());
-    Cache cache(dice, c.length, c.dim, c.bf16, 30);
+    Cache cache(dice, c.length, c.dim, c.type, 30);
     cache.fill(c.keys, c.values, c.length);
     for (const cpu::Kernels* kernels : machine_kernels()) {
       if (kernels != machine_kernels().back() && c.length > 520) continue;  // the slow tables: two spans are enough
@@ -206,10 +255,10 @@ TEST(Attention, QueriesTogetherEqualEachAlone) {
 TEST(Attention, WhatLiesBehindTheRowNeverReachesIt) {
   Dice dice(3);
   for (const int length : {1, 5, 15, 16, 17, 511, 513, 700}) {
-    for (const bool bf16 : {false, true}) {
-      const Case c(dice, length, 80, bf16);
+    for (const auto type : kTypes) {
+      const Case c(dice, length, 80, type);
       SCOPED_TRACE(c.name());
-      Cache planted(dice, length + 40, c.dim, bf16, 30);  // NaN behind the last position and in the head beside
+      Cache planted(dice, length + 40, c.dim, type, 30);  // NaN behind the last position and in the head beside
       planted.fill(c.keys, c.values, length);
       Cache clean = planted;
       clean.replace_nan(0);
@@ -226,13 +275,13 @@ TEST(Attention, WhatLiesBehindTheRowNeverReachesIt) {
 TEST(Attention, LaterRowsOfItsBlockNeverReachARow) {
   Dice dice(4);
   for (const int length : {16, 48, 528}) {
-    Case c(dice, length, 64, false);
+    Case c(dice, length, 64, cpu::KvType::kF32);
     const int first = length - 16;
     for (int d = 0; d < c.dim; ++d) {  // the last position's key and value are NaN
       c.keys[static_cast<std::size_t>((length - 1) * c.dim + d)] = NAN;
       c.values[static_cast<std::size_t>((length - 1) * c.dim + d)] = NAN;
     }
-    Cache cache(dice, length, c.dim, false, 30);
+    Cache cache(dice, length, c.dim, c.type, 30);
     cache.fill(c.keys, c.values, length);
     for (const cpu::Kernels* kernels : machine_kernels()) {
       const auto out = attend(*kernels, c, cache.view(), {0, 1, 2, 3}, {first, first + 7, length - 2, length - 1});
@@ -246,14 +295,14 @@ TEST(Attention, PagesEqualOneWhole) {
   Dice dice(5);
   for_cases(dice, [&](const Case& c) {
     SCOPED_TRACE(c.name());
-    Cache whole(dice, c.length, c.dim, c.bf16, 30);
+    Cache whole(dice, c.length, c.dim, c.type, 30);
     whole.fill(c.keys, c.values, c.length);
     for (const cpu::Kernels* kernels : machine_kernels()) {
       if (kernels != machine_kernels().back() && c.length > 520) continue;
       const auto positions = last_positions(c, 4);
       const auto expected = attend(*kernels, c, whole.view(), {0, 1, 2, 3}, positions);
       for (const int shift : {4, 5, 8}) {
-        Cache paged(dice, c.length, c.dim, c.bf16, shift);
+        Cache paged(dice, c.length, c.dim, c.type, shift);
         paged.fill(c.keys, c.values, c.length);
         EXPECT_TRUE(same_bits(attend(*kernels, c, paged.view(), {0, 1, 2, 3}, positions), expected))
             << kernels->name << ", shift " << shift;
@@ -269,10 +318,10 @@ TEST(Attention, PagesEqualOneWhole) {
 TEST(Attention, OneLoudKeyTakesEverything) {
   Dice dice(6);
   for (const int loud : {0, 300, 511, 512, 1099}) {
-    Case c(dice, 1100, 16, false);
+    Case c(dice, 1100, 16, cpu::KvType::kF32);
     for (int d = 0; d < c.dim; ++d)
       c.keys[static_cast<std::size_t>(loud * c.dim + d)] = 200 * c.queries[static_cast<std::size_t>(d)];
-    Cache cache(dice, c.length, c.dim, false, 30);
+    Cache cache(dice, c.length, c.dim, c.type, 30);
     cache.fill(c.keys, c.values, c.length);
     for (const cpu::Kernels* kernels : machine_kernels()) {
       const auto out = attend(*kernels, c, cache.view(), {0}, {c.length - 1});

@@ -112,7 +112,7 @@ std::vector<float> attend_all(Backend& backend, const std::vector<Stream>& strea
 
 TEST(CpuBackend, AttentionHasTheSameBitsForAnyThreadsPiecesAndPages) {
   Dice dice(2);
-  for (const DType dtype : {DType::kBF16, DType::kF32}) {
+  for (const DType dtype : {DType::kBF16, DType::kF8E4M3, DType::kF32}) {
     std::vector<float> expected;
     std::vector<Stream> streams(3);
     for (Stream& stream : streams) {
@@ -126,28 +126,27 @@ TEST(CpuBackend, AttentionHasTheSameBitsForAnyThreadsPiecesAndPages) {
         for (const bool paged : {false, true}) {
           // Pages of 32 positions from one pool, handed out in an order of our own.
           constexpr int kPages = 3;
-          const std::size_t page_bytes = std::size_t{2} * 32 * 32 * info(dtype).block_bytes;
-          auto keys = backend->allocate(page_bytes * kPages * streams.size()),
-               values = backend->allocate(page_bytes * kPages * streams.size());
-          ASSERT_TRUE(keys && values);
+          CacheShape cache;
+          cache.layers = 1;
+          cache.kv_heads = kShape.kv_heads;
+          cache.dim = kShape.dim;
+          cache.dtype = dtype;
+          auto pool = KvMemory::create(*backend, cache, std::size_t{32} * kPages * streams.size());
+          ASSERT_TRUE(pool);
           std::vector<std::int32_t> table(kPages * streams.size());
           std::iota(table.begin(), table.end(), 0);
           std::shuffle(table.begin(), table.end(), dice);
           std::vector<CacheView> views;
           for (std::size_t i = 0; i < streams.size(); ++i) {
-            CacheShape cache;
-            cache.layers = 1;
-            cache.kv_heads = kShape.kv_heads;
-            cache.dim = kShape.dim;
-            cache.dtype = dtype;
             auto state = StreamState::create(*backend, cache, kPositions);
             ASSERT_TRUE(state);
             streams[i].state = std::move(*state);
-            if (paged)
-              views.push_back({(*keys)->data(), (*values)->data(), table.data() + i * kPages, 5, 32, kShape.kv_heads,
-                               kShape.dim, dtype});
-            else
-              views.push_back(streams[i].state->view(0));
+            views.push_back(streams[i].state->view(0));
+            if (!paged) continue;
+            views.back().pages = table.data() + i * kPages;
+            views.back().page_shift = 5;
+            views.back().page_positions = 32;
+            pool->place(cache, 0, views.back());
           }
           const auto got = attend_all(*backend, streams, views, cut);
           if (expected.empty()) expected = got;

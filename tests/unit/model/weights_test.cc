@@ -116,6 +116,7 @@ TEST(LoadModel, SaysWhatIsWrongWithThePathOrTheOptions) {
   EXPECT_NE(parse_kv_dtype("q4").message().find("--kv-dtype q4"), std::string::npos);
   EXPECT_EQ(*parse_act("bf16"), Act::kBF16);
   EXPECT_EQ(*parse_kv_dtype("f32"), DType::kF32);
+  EXPECT_EQ(*parse_kv_dtype("fp8"), DType::kF8E4M3);
 }
 
 TEST(LoadModel, ReadsTheSamplingDefaults) {

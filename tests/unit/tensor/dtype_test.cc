@@ -101,6 +101,59 @@ TEST(DType, RoundsRandomBitPatternsToNearestEven) {
   for (int i = 0; i < 1000000; ++i) expect_nearest(std::bit_cast<float>(static_cast<std::uint32_t>(random())));
 }
 
+// e4m3 by its definition (OCP 8-bit floating point, table 1): 4 exponent bits, bias 7, 3 mantissa bits.
+double defined_f8(int code) {
+  const int exponent = (code >> 3) & 15, mantissa = code & 7;
+  const double magnitude = exponent == 0 ? mantissa * 0x1p-9 : std::ldexp(8 + mantissa, exponent - 10);
+  return (code & 0x80) != 0 ? -magnitude : magnitude;
+}
+
+TEST(DType, EveryF8ComesBack) {
+  for (int code = 0; code < 256; ++code) {
+    const float value = f8e4m3_to_f32(static_cast<std::uint8_t>(code));
+    if ((code & 0x7F) == 0x7F) {
+      EXPECT_TRUE(std::isnan(value)) << code;
+      EXPECT_EQ(f32_to_f8e4m3(value) & 0x7F, 0x7F) << code;
+      continue;
+    }
+    EXPECT_EQ(static_cast<double>(value), defined_f8(code)) << code;
+    EXPECT_EQ(f32_to_f8e4m3(value), code);
+  }
+}
+
+TEST(DType, RoundsToNearestEvenAroundEveryF8) {
+  for (int code = 0; code < 0x7E; ++code) {
+    const auto low = static_cast<float>(defined_f8(code)), high = static_cast<float>(defined_f8(code + 1));
+    const float middle = (low + high) / 2;
+    const int even = code % 2 == 0 ? code : code + 1;
+    EXPECT_EQ(f32_to_f8e4m3(middle), even) << code;
+    EXPECT_EQ(f32_to_f8e4m3(std::nextafter(middle, 0.0f)), code) << code;
+    EXPECT_EQ(f32_to_f8e4m3(std::nextafter(middle, 1e9f)), code + 1) << code;
+    EXPECT_EQ(f32_to_f8e4m3(-middle), even | 0x80) << code;
+  }
+  for (const float large : {448.0f, 449.0f, 1e30f, INFINITY}) EXPECT_EQ(f32_to_f8e4m3(large), 0x7E) << large;
+  EXPECT_EQ(f32_to_f8e4m3(std::numeric_limits<float>::denorm_min()), 0);
+}
+
+TEST(DType, AnF8RowsScaleIsTheLeastPowerOfTwoThatHoldsIt) {
+  std::mt19937 random(2);
+  for (int i = 0; i < 100000; ++i) {
+    const float amax = std::fabs(std::bit_cast<float>(static_cast<std::uint32_t>(random())));
+    const float scale = f8e4m3_scale(amax);
+    if (!std::isfinite(amax)) {
+      EXPECT_TRUE(std::isnan(scale)) << amax;
+      continue;
+    }
+    int exponent = 0;
+    ASSERT_EQ(std::frexp(scale, &exponent), 0.5f) << amax;
+    ASSERT_LE(amax / scale, 448.0f) << amax;
+    if (amax > 0 && scale > 0x1p-126f) ASSERT_GT(amax / (scale / 2), 448.0f) << amax;
+  }
+  EXPECT_EQ(f8e4m3_scale(0), 1.0f);
+  EXPECT_EQ(f8e4m3_scale(448), 1.0f);
+  EXPECT_EQ(f8e4m3_scale(448.5f), 2.0f);
+}
+
 TEST(DType, TableAgreesWithTheTypes) {
   EXPECT_EQ(info(DType::kF32).name, "F32");
   EXPECT_EQ(info(DType::kBF16).block_bytes, 2u);
