@@ -1,6 +1,7 @@
 // Whole windows: one slab of keys and one of values, a layer after another. Pages: a table that grows with the stream.
 #include "cache/stream_state.h"
 
+#include <algorithm>
 #include <bit>
 
 namespace steadfast {
@@ -73,6 +74,43 @@ CacheView StreamState::view(int layer) const {
   view.page_positions = window_;
   memory_.place(shape_, layer, view);
   return view;
+}
+
+// Head by head: positions lie in blocks that the copy may overshoot, since what lies behind is written before it is
+// read.
+Status StreamState::copy_positions(Backend& backend, const StreamState& from, int positions) {
+  CHECK(pool_ == nullptr && from.pool_ == nullptr && positions <= std::min(window_, from.window_),
+        "copy of {} positions from a window of {} to one of {}", positions, from.window_, window_);
+  const auto elements = static_cast<std::size_t>(CacheShape::rounded(positions)) * static_cast<std::size_t>(shape_.dim);
+  const std::size_t size = info(shape_.dtype).block_bytes;
+  for (int layer = 0; layer < shape_.layers; ++layer) {
+    const CacheView to_view = view(layer), from_view = from.view(layer);
+    for (int head = 0; head < shape_.kv_heads; ++head) {
+      const auto part = [&](void* base, std::ptrdiff_t offset, std::size_t bytes) {
+        return static_cast<std::byte*>(base) + offset * static_cast<std::ptrdiff_t>(bytes);
+      };
+      for (const auto side : {&CacheView::keys, &CacheView::values}) {
+        const auto status = backend.copy(part(to_view.*side, to_view.head_offset(head), size),
+                                         part(from_view.*side, from_view.head_offset(head), size), elements * size);
+        if (!status) return status;
+      }
+      for (const auto side : {&CacheView::key_scales, &CacheView::value_scales}) {
+        if (to_view.*side == nullptr) continue;
+        const auto status = backend.copy(to_view.*side + to_view.scale_head_offset(head),
+                                         from_view.*side + from_view.scale_head_offset(head),
+                                         static_cast<std::size_t>(CacheShape::rounded(positions)) * sizeof(float));
+        if (!status) return status;
+      }
+    }
+  }
+  return Status::ok();
+}
+
+Status StreamState::clear_states(Backend& backend) {
+  if (shape_.delta_layers == 0) return Status::ok();
+  auto zeros = backend.allocate(shape_.state_bytes());  // zeroed
+  if (!zeros) return zeros.status();
+  return backend.copy(states_->data(), (*zeros)->data(), shape_.state_bytes());
 }
 
 DeltaState StreamState::delta(int layer) const {

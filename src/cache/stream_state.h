@@ -32,6 +32,10 @@ class StreamState {
   std::span<const std::int32_t> pages() const { return table_; }
   // Holds `page` as its index-th page instead of the one it has; both hold the same bits.
   void exchange(std::size_t index, std::int32_t page);
+  // Takes the first `positions` positions of another whole window of the same shape; not its recurrent states.
+  Status copy_positions(Backend& backend, const StreamState& from, int positions);
+  // Recurrent states as at a stream's start.
+  Status clear_states(Backend& backend);
   // All recurrent states in one block, for keeping and resuming them.
   void* state_data() const { return states_->data(); }
   const CacheShape& shape() const { return shape_; }
