@@ -14,6 +14,7 @@
 #include "cache/cache_view.h"
 #include "quant/affine.h"
 #include "quant/dense.h"
+#include "rows/draw.h"
 #include "rows/round.h"
 
 namespace steadfast {
@@ -70,6 +71,39 @@ struct LinearJob {
   bool fine = false;  // int8 activations in two digits (16 bits); for the head, where noise reaches the logits
 };
 
+// What a linear op reads: rows as they lie, or made from rows on the way in (ops/linear.h).
+struct LinearInput {
+  enum class Kind : std::uint8_t { kPlain, kRmsNorm, kSiluMul, kSigmoidMul, kGatedNorm };
+  Kind kind = Kind::kPlain;
+  Matrix x;                       // kSiluMul: the gate
+  Matrix other;                   // kSiluMul: what is multiplied; kSigmoidMul, kGatedNorm: the gate
+  const float* weight = nullptr;  // the norms' weight, device memory
+  float eps = 0;
+  int heads = 0, dim = 0;  // kGatedNorm
+  Matrix made;             // where a backend may put the rows that it makes; may be x
+};
+
+// Norms of queries' and keys' heads before their rotation; nullptr: none.
+struct HeadNorms {
+  const float* query = nullptr;  // [dim], device memory
+  const float* key = nullptr;
+  float eps = 0;
+};
+
+// A draw from one row of logits (rows/draw.h); pointers live until draw() returns.
+struct DrawJob {
+  const SamplingParams* sampling = nullptr;
+  const History* history = nullptr;
+  std::int64_t position = 0;  // of the drawn token
+  int vocab = 0;              // ids behind it are padding
+  int top_logprobs = -1;      // -1: none
+};
+
+struct Drawn {
+  TokenId id = 0;
+  std::optional<TokenLogprob> logprob;
+};
+
 // Rotary positions: cos and sin for each row of a round, [rows][dims / 2].
 struct RopeTable {
   const float* cosine = nullptr;
@@ -113,11 +147,41 @@ struct DeltaWeights {
   const float* dt_bias = nullptr;  // [value_heads]
 };
 
+// What of a model decides whether a backend has kernels for it, and what a round of it needs.
+struct ModelShapes {
+  AttentionShape attention;
+  bool recurrent = false;
+  DeltaShape delta;  // recurrent
+  DType kv_dtype = DType::kBF16;
+};
+
+// The most that any round holds; backends plan their scratch by it.
+struct RoundLimits {
+  int rows = 0, logit_rows = 0;
+  int widest = 0, vocab = 0;  // inputs of a linear; logits of a row
+  std::size_t positions = 0;  // of all streams' caches together
+  ModelShapes shapes;
+};
+
+// Where the time of rounds went, of a backend that was asked to measure it.
+struct OpTime {
+  std::string name;
+  double milliseconds = 0;
+  std::uint64_t launches = 0;
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
   virtual std::string describe() const = 0;  // "cpu, avx512, 2 threads"
   virtual Act act() const = 0;
+  // A sentence where the backend lacks a kernel for such a model.
+  virtual Status check_model(const ModelShapes&) const { return Status::ok(); }
+  // Which kernel each kind of op takes, for `info`.
+  virtual std::vector<std::pair<std::string, std::string>> kernels(const ModelShapes&) const { return {}; }
+  // Takes the memory that rounds within these limits (and all earlier ones) need; no round takes more.
+  virtual Status reserve_round(const RoundLimits&) { return Status::ok(); }
+  virtual std::vector<OpTime> op_times() const { return {}; }
 
   // row_map: feature r of the packed weight is row row_map[r] of the file; may leave rows out. Empty: every row.
   virtual Result<std::unique_ptr<Weight>> pack(const AffineReader& reader, std::span<const int> row_map) = 0;
@@ -126,7 +190,9 @@ class Backend {
   virtual Status upload(void* device, const void* host, std::size_t bytes) = 0;
   virtual Status download(void* host, const void* device, std::size_t bytes) = 0;
   virtual Status copy(void* to, const void* from, std::size_t bytes) = 0;  // both device memory
-  virtual void copy_rows(const Matrix& from, const Matrix& to) = 0;        // same shape
+  // Sends what ops left to do and reports what failed in them; a backend that computes at once has nothing to say.
+  virtual Status finish() { return Status::ok(); }
+  virtual void copy_rows(const Matrix& from, const Matrix& to) = 0;  // same shape
 
   virtual void embed(const Weight& table, std::span<const TokenId> ids, const Matrix& out) = 0;
   virtual void linear(const Matrix& x, std::span<const LinearJob> jobs) = 0;
@@ -146,6 +212,21 @@ class Backend {
   virtual void gated_norm(const Matrix& x, const Matrix& gate, int heads, int dim, const float* weight, float eps,
                           const Matrix& out) = 0;
   virtual void gather(const Matrix& x, std::span<const int> rows, const Matrix& out) = 0;
+
+  // Several ops in one. Here: one after the other, in memory that the host can reach (backend.cc).
+  virtual void linear(const LinearInput& input, std::span<const LinearJob> jobs);
+  virtual void rotate_and_store(const Matrix& queries, const Matrix& keys, const Matrix& values,
+                                const AttentionShape& shape, const HeadNorms& norms, const RopeTable& table,
+                                std::span<const Piece> pieces, std::span<const CacheView> views);
+  // cosine, sine [positions][half] of position * inverse[i], times magnitude (model/rope.h). inverse: device memory.
+  virtual void rope_table(std::span<const std::int32_t> positions, const float* inverse, int half, float magnitude,
+                          float* cosine, float* sine);
+  // One id for each row of logits, which it may change. Waits for all that was asked for before.
+  virtual Status draw(const Matrix& logits, std::span<const DrawJob> jobs, std::span<Drawn> drawn);
+
+ private:
+  DrawScratch draw_scratch_;
+  std::vector<float> raw_logits_;
 };
 
 }  // namespace steadfast

@@ -9,6 +9,8 @@
 namespace steadfast {
 namespace {
 
+constexpr int kLogitRows = 64;  // draws at a time
+
 double seconds(Clock::time_point from, Clock::time_point to) {
   return std::chrono::duration<double>(to - from).count();
 }
@@ -26,7 +28,8 @@ Result<std::unique_ptr<Engine>> Engine::create(std::unique_ptr<LoadedModel> load
   std::unique_ptr<Engine> engine(new Engine(std::move(loaded), options));
   const int rows = std::max(options.row_budget, options.streams);
   engine->options_.row_budget = rows;
-  auto workspace = Workspace::create(*engine->loaded_->backend, engine->loaded_->model->config(), rows);
+  auto workspace = Workspace::create(*engine->loaded_->backend, engine->loaded_->model->config(), rows,
+                                     std::min(options.streams, kLogitRows));
   if (!workspace) return workspace.status();
   engine->workspace_ = std::move(*workspace);
   if (options.paged) {
@@ -193,23 +196,36 @@ void Engine::run_round() {
   for (auto& [stream, rows] : members) keep_pages(*stream, stream->done - rows);
   if (progress_ && members.size() == 1 && members[0].first->history.reply.empty())
     progress_(members[0].first->done, static_cast<int>(members[0].first->tokens.size()));
-  const auto vocab = static_cast<std::size_t>(loaded_->card.vocab_size);
-  logits_.resize(std::max(logits_.size(), drawing.size() * vocab));
-  if (!drawing.empty())
-    loaded_->model->head(*workspace_, 0,
-                         Matrix(logits_.data(), static_cast<int>(drawing.size()), static_cast<int>(vocab)));
-  for (std::size_t i = 0; i < drawing.size(); ++i) commit(*drawing[i], std::span(logits_).subspan(i * vocab, vocab));
+  if (auto drew = draw_all(drawing); !drew)
+    for (auto& [stream, rows] : members)
+      if (!stream->ended) end(*stream, FinishReason::kError, drew.message());
 }
 
-void Engine::commit(Stream& stream, std::span<float> logits) {
+// Draws for the streams of the round's logit rows, as many at a time as the workspace holds logits.
+Status Engine::draw_all(std::span<Stream* const> drawing) {
+  int vocab = loaded_->card.vocab_size;
+  if (loaded_->tokenizer) vocab = std::min(vocab, static_cast<int>(loaded_->tokenizer->vocab_size()));
+  const auto at_once = static_cast<std::size_t>(workspace_->logit_rows());
+  for (std::size_t first = 0; first < drawing.size(); first += at_once) {
+    const auto part = drawing.subspan(first, std::min(at_once, drawing.size() - first));
+    auto logits = loaded_->model->logits(*workspace_, static_cast<int>(first), static_cast<int>(part.size()));
+    if (!logits) return logits.status();
+    std::vector<DrawJob> jobs;
+    for (const Stream* stream : part)
+      jobs.push_back({&stream->request.sampling, &stream->history, static_cast<std::int64_t>(stream->tokens.size()),
+                      vocab, stream->request.top_logprobs});
+    std::vector<Drawn> drawn(part.size());
+    if (auto status = loaded_->backend->draw(*logits, jobs, drawn); !status) return status;
+    for (std::size_t i = 0; i < part.size(); ++i) commit(*part[i], drawn[i]);
+  }
+  return Status::ok();
+}
+
+void Engine::commit(Stream& stream, Drawn& drawn) {
   const Request& request = stream.request;
-  if (loaded_->tokenizer)
-    logits = logits.first(std::min(logits.size(), loaded_->tokenizer->vocab_size()));  // behind it: padding
+  const TokenId id = drawn.id;
   std::vector<TokenLogprob> logprobs;
-  if (request.top_logprobs >= 0) copy_.assign(logits.begin(), logits.end());
-  apply_penalties(logits, request.sampling, stream.history);
-  const TokenId id = draw(logits, request.sampling, static_cast<std::int64_t>(stream.tokens.size()), draw_scratch_);
-  if (request.top_logprobs >= 0) logprobs.push_back(log_probability(copy_, id, request.top_logprobs));
+  if (drawn.logprob) logprobs.push_back(std::move(*drawn.logprob));
   if (stream.history.reply.empty()) stream.first_token = Clock::now();
   stream.tokens.push_back(id);
   stream.history.reply.push_back(id);

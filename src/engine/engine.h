@@ -55,7 +55,8 @@ class Engine : public Service {
   bool admit(std::unique_lock<std::mutex>& lock);
   void end(Stream& stream, FinishReason reason, std::string error);
   void run_round();
-  void commit(Stream& stream, std::span<float> logits);
+  Status draw_all(std::span<Stream* const> drawing);
+  void commit(Stream& stream, Drawn& drawn);
   void deliver(Stream& stream, TokenId id, std::string text, std::vector<TokenLogprob> logprobs);
   void drop_ended();
   Status start_stream(Stream& stream);
@@ -72,8 +73,6 @@ class Engine : public Service {
   std::unique_ptr<Workspace> workspace_;
   std::unique_ptr<PagePool> pool_;         // paged only
   std::unique_ptr<PrefixIndex> prefixes_;  // paged only; after the pool: freed first
-  std::vector<float> logits_, copy_;
-  DrawScratch draw_scratch_;
   std::function<void(int, int)> progress_;
 
   mutable std::mutex mutex_;  // guards what follows, up to the thread

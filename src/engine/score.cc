@@ -47,7 +47,8 @@ Status score(const LoadedModel& loaded, std::span<const TokenId> ids, int chunk,
     if (auto status = model.forward(round, **workspace); !status) return status;
     for (int row = 0; row < here; row += kHeadRows) {
       const int part = std::min(kHeadRows, here - row);
-      model.head(**workspace, row, Matrix(logits.data(), part, static_cast<int>(vocab)));
+      const Matrix to(logits.data(), part, static_cast<int>(vocab));
+      if (auto status = model.head(**workspace, row, to); !status) return status;
       if (auto status = sink(first + row, part, logits.data()); !status) return status;
     }
   }

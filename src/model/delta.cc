@@ -2,7 +2,6 @@
 #include "ops/delta.h"
 #include "model/model.h"
 #include "ops/linear.h"
-#include "ops/norm.h"
 
 namespace steadfast {
 
@@ -19,12 +18,11 @@ void Model::delta_layer(const Round& round, int layer, int index, Workspace& w) 
   const Matrix in(w.delta_in_, rows, shape.conv_width()), mixed(w.delta_mixed_, rows, shape.conv_width());
   const Matrix z(w.delta_z_, rows, shape.value_width()), out(w.delta_out_, rows, shape.value_width());
   const Matrix a(w.delta_a_, rows, shape.value_heads), b(w.delta_b_, rows, shape.value_heads);
-  ops::rms_norm(*backend_, x, weights.input_norm, config_.norm_eps, normed);
   const LinearJob jobs[] = {{weights.delta_mixed.weight.get(), in},
                             {weights.delta_z.weight.get(), z},
                             {weights.delta_b.weight.get(), b},
                             {weights.delta_a.weight.get(), a}};
-  ops::linear(*backend_, normed, jobs);
+  ops::linear(*backend_, ops::rms_normed(x, weights.input_norm, config_.norm_eps, normed), jobs);
   std::vector<DeltaState> states;
   for (const Piece& piece : round.pieces) {
     states.push_back(piece.stream->delta(index));
@@ -40,8 +38,9 @@ void Model::delta_layer(const Round& round, int layer, int index, Workspace& w) 
   }
   ops::delta_conv(*backend_, in, shape, weights.delta, round.pieces, states, mixed);
   ops::delta_rule(*backend_, mixed, a, b, shape, weights.delta, round.pieces, states, out);
-  ops::gated_norm(*backend_, out, z, shape.value_heads, shape.value_dim, weights.delta_norm, config_.norm_eps, out);
-  ops::linear(*backend_, out, {weights.delta_output.weight.get(), x, nullptr, x.data});
+  const LinearInput gated =
+      ops::gated_normed(out, z, shape.value_heads, shape.value_dim, weights.delta_norm, config_.norm_eps, out);
+  ops::linear(*backend_, gated, {weights.delta_output.weight.get(), x, nullptr, x.data});
 }
 
 Status Model::roll_back(StreamState& stream, int kept, Workspace& w) const {
@@ -66,7 +65,7 @@ Status Model::roll_back(StreamState& stream, int kept, Workspace& w) const {
     }
   }
   stream.stop_recording();
-  return Status::ok();
+  return backend_->finish();
 }
 
 }  // namespace steadfast

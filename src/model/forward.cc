@@ -2,7 +2,6 @@
 // The mixer is attention, or in a hybrid's recurrent layers Gated DeltaNet (model/delta.cc). A prompt is many rows of
 // one stream, a reply one row: nothing here asks which.
 #include "model/model.h"
-#include "model/rope.h"
 #include "ops/attention.h"
 #include "ops/delta.h"
 #include "ops/elementwise.h"
@@ -11,9 +10,19 @@
 
 namespace steadfast {
 
-Result<std::unique_ptr<Workspace>> Workspace::create(Backend& backend, const ModelConfig& config, int max_rows) {
+ModelShapes shapes_of(const ModelConfig& config, DType kv_dtype) {
+  const LinearAttentionConfig& d = config.linear;
+  return {{config.heads, config.kv_heads, config.head_dim, 1.0f / std::sqrt(static_cast<float>(config.head_dim))},
+          config.recurrent_layers() > 0,
+          {d.key_heads, d.value_heads, d.key_dim, d.value_dim, d.taps},
+          kv_dtype};
+}
+
+Result<std::unique_ptr<Workspace>> Workspace::create(Backend& backend, const ModelConfig& config, int max_rows,
+                                                     int logit_rows, std::size_t positions) {
   auto w = std::make_unique<Workspace>();
   w->max_rows_ = max_rows;
+  w->logit_rows_ = logit_rows;
   const int half = config.rope.dims / 2, value = config.linear.value_heads * config.linear.value_dim;
   const int conv = 2 * config.linear.key_heads * config.linear.key_dim + value;
   const std::pair<float**, int> parts[] = {{&w->x_, config.hidden},
@@ -39,7 +48,9 @@ Result<std::unique_ptr<Workspace>> Workspace::create(Backend& backend, const Mod
     return (static_cast<std::size_t>(width) * static_cast<std::size_t>(max_rows) + kAlign - 1) / kAlign * kAlign;
   };
   for (const auto& [pointer, width] : parts) floats += extent(width);
-  auto memory = backend.allocate(floats * sizeof(float));
+  const std::size_t logits =
+      static_cast<std::size_t>(logit_rows) * static_cast<std::size_t>(config.vocab) + static_cast<std::size_t>(half);
+  auto memory = backend.allocate((floats + logits) * sizeof(float));
   if (!memory) return memory.status();
   w->memory_ = std::move(*memory);
   auto* at = static_cast<float*>(w->memory_->data());
@@ -47,8 +58,19 @@ Result<std::unique_ptr<Workspace>> Workspace::create(Backend& backend, const Mod
     *pointer = at;
     at += extent(width);
   }
-  w->cosine_host_.resize(static_cast<std::size_t>(max_rows) * static_cast<std::size_t>(half));
-  w->sine_host_.resize(w->cosine_host_.size());
+  RoundLimits limits;
+  limits.rows = max_rows;
+  limits.logit_rows = logit_rows;
+  limits.widest = std::max({config.hidden, config.intermediate, config.query_width(), value});
+  limits.vocab = config.vocab;
+  limits.positions = positions > 0 ? positions : static_cast<std::size_t>(config.max_positions);
+  limits.shapes = shapes_of(config);
+  if (auto status = backend.reserve_round(limits); !status) return status;
+  w->logits_ = at;
+  w->inverse_ = at + static_cast<std::size_t>(logit_rows) * static_cast<std::size_t>(config.vocab);
+  std::vector<float> inverse = config.rope.inverse;
+  for (float& each : inverse) each *= config.rope.position_factor;
+  if (auto status = backend.upload(w->inverse_, inverse.data(), inverse.size() * sizeof(float)); !status) return status;
   return w;
 }
 
@@ -63,45 +85,36 @@ void Model::attention_layer(const Round& round, int layer, int index, Workspace&
   const Matrix x(w.x_, rows, config_.hidden), normed(w.normed_, rows, config_.hidden);
   const Matrix query(w.query_, rows, config_.query_width()), mixed(w.mixed_, rows, config_.query_width());
   const Matrix key(w.key_, rows, config_.kv_width()), value(w.value_, rows, config_.kv_width());
-  ops::rms_norm(*backend_, x, weights.input_norm, config_.norm_eps, normed);
   const Matrix gate(w.query_gate_, rows, config_.query_width());
   const LinearJob jobs[] = {{weights.query.weight.get(), query, weights.query.bias, nullptr},
                             {weights.key.weight.get(), key, weights.key.bias, nullptr},
                             {weights.value.weight.get(), value, weights.value.bias, nullptr},
                             {weights.query_gate.weight.get(), gate, weights.query_gate.bias, nullptr}};
-  ops::linear(*backend_, normed, std::span(jobs).first(config_.output_gate ? 4 : 3));
-  if (config_.qk_norm) {
-    ops::head_norm(*backend_, query, config_.heads, config_.head_dim, weights.query_norm, config_.norm_eps);
-    ops::head_norm(*backend_, key, config_.kv_heads, config_.head_dim, weights.key_norm, config_.norm_eps);
-  }
-  const RopeTable table{w.cosine_, w.sine_, config_.rope.dims};
-  ops::rope(*backend_, query, config_.heads, config_.head_dim, table);
-  ops::rope(*backend_, key, config_.kv_heads, config_.head_dim, table);
+  ops::linear(*backend_, ops::rms_normed(x, weights.input_norm, config_.norm_eps, normed),
+              std::span(jobs).first(config_.output_gate ? 4 : 3));
+  const AttentionShape shape = shapes_of(config_).attention;
   std::vector<CacheView> views;
-  for (const Piece& piece : round.pieces) {
-    views.push_back(piece.stream->view(index));
-    const auto of_piece = [&](const Matrix& m) {
-      return Matrix(m.row(piece.first_row), piece.rows, m.width, m.stride);
-    };
-    ops::store_kv(*backend_, of_piece(key), of_piece(value), views.back(), piece.first_position);
-  }
-  const AttentionShape shape{config_.heads, config_.kv_heads, config_.head_dim,
-                             1.0f / std::sqrt(static_cast<float>(config_.head_dim))};
+  for (const Piece& piece : round.pieces) views.push_back(piece.stream->view(index));
+  const HeadNorms norms{weights.query_norm, weights.key_norm, config_.norm_eps};
+  ops::rotate_and_store(*backend_, query, key, value, shape, norms, {w.cosine_, w.sine_, config_.rope.dims},
+                        round.pieces, views);
   ops::attention(*backend_, query, shape, round.pieces, views, mixed);
-  if (config_.output_gate) ops::sigmoid_mul(*backend_, mixed, gate, mixed);
-  ops::linear(*backend_, mixed, {weights.output.weight.get(), x, weights.output.bias, x.data});
+  const LinearJob output{weights.output.weight.get(), x, weights.output.bias, x.data};
+  if (config_.output_gate)
+    ops::linear(*backend_, ops::sigmoid_multiplied(mixed, gate, mixed), output);
+  else
+    ops::linear(*backend_, mixed, output);
 }
 
 void Model::mlp(int layer, int rows, Workspace& w) const {
   const LayerWeights& weights = weights_.layers()[static_cast<std::size_t>(layer)];
   const Matrix x(w.x_, rows, config_.hidden), normed(w.normed_, rows, config_.hidden);
   const Matrix gate(w.gate_, rows, config_.intermediate), up(w.up_, rows, config_.intermediate);
-  ops::rms_norm(*backend_, x, weights.post_norm, config_.norm_eps, normed);
   const LinearJob jobs[] = {{weights.gate.weight.get(), gate, weights.gate.bias, nullptr},
                             {weights.up.weight.get(), up, weights.up.bias, nullptr}};
-  ops::linear(*backend_, normed, jobs);
-  ops::silu_mul(*backend_, gate, up, gate);
-  ops::linear(*backend_, gate, {weights.down.weight.get(), x, weights.down.bias, x.data});
+  ops::linear(*backend_, ops::rms_normed(x, weights.post_norm, config_.norm_eps, normed), jobs);
+  ops::linear(*backend_, ops::silu_multiplied(gate, up, gate),
+              {weights.down.weight.get(), x, weights.down.bias, x.data});
 }
 
 Status Model::forward(const Round& round, Workspace& w) const {
@@ -109,10 +122,7 @@ Status Model::forward(const Round& round, Workspace& w) const {
   CHECK(rows > 0 && rows <= w.max_rows(), "forward: {} rows, workspace for {}", rows, w.max_rows());
   const Matrix x(w.x_, rows, config_.hidden);
   ops::embed(*backend_, weights_.embedding(), round.tokens, x);
-  fill_rope(config_.rope, round.positions.data(), rows, w.cosine_host_.data(), w.sine_host_.data());
-  const std::size_t table_bytes = static_cast<std::size_t>(rows) * config_.rope.inverse.size() * sizeof(float);
-  if (auto status = backend_->upload(w.cosine_, w.cosine_host_.data(), table_bytes); !status) return status;
-  if (auto status = backend_->upload(w.sine_, w.sine_host_.data(), table_bytes); !status) return status;
+  backend_->rope_table(round.positions, w.inverse_, config_.rope.dims / 2, config_.rope.magnitude, w.cosine_, w.sine_);
   int attention_index = 0, delta_index = 0;
   for (int layer = 0; layer < config_.layers; ++layer) {
     if (config_.is_recurrent(layer))
@@ -125,15 +135,31 @@ Status Model::forward(const Round& round, Workspace& w) const {
     if (piece.stream->recording()) piece.stream->count_recorded(piece.rows);
   const int wanted = static_cast<int>(round.logit_rows.size());
   w.final_ = Matrix(w.normed_, wanted, config_.hidden);
-  if (wanted == 0) return Status::ok();
-  ops::gather(*backend_, x, round.logit_rows, w.final_);
-  ops::rms_norm(*backend_, w.final_, weights_.final_norm(), config_.norm_eps, w.final_);
-  return Status::ok();
+  if (wanted > 0) {
+    ops::gather(*backend_, x, round.logit_rows, w.final_);
+    ops::rms_norm(*backend_, w.final_, weights_.final_norm(), config_.norm_eps, w.final_);
+  }
+  return backend_->finish();
 }
 
-void Model::head(const Workspace& workspace, int first, const Matrix& out) const {
-  const Matrix rows(workspace.final_.row(first), out.rows, config_.hidden);
-  ops::linear(*backend_, rows, {&weights_.head(), out, nullptr, nullptr, /*fine=*/true});
+Result<Matrix> Model::logits(const Workspace& w, int first, int rows) const {
+  CHECK(first + rows <= w.final_.rows && rows <= w.logit_rows_, "logits: rows {} to {} of {}, {} at once", first,
+        first + rows, w.final_.rows, w.logit_rows_);
+  const Matrix from(w.final_.row(first), rows, config_.hidden), out(w.logits_, rows, config_.vocab);
+  ops::linear(*backend_, from, {&weights_.head(), out, nullptr, nullptr, /*fine=*/true});
+  if (auto status = backend_->finish(); !status) return status;
+  return out;
+}
+
+Status Model::head(const Workspace& w, int first, const Matrix& host) const {
+  for (int row = 0; row < host.rows; row += w.logit_rows_) {
+    const int part = std::min(w.logit_rows_, host.rows - row);
+    auto made = logits(w, first + row, part);
+    if (!made) return made.status();
+    const auto bytes = static_cast<std::size_t>(part) * static_cast<std::size_t>(config_.vocab) * sizeof(float);
+    if (auto status = backend_->download(host.row(row), made->data, bytes); !status) return status;
+  }
+  return Status::ok();
 }
 
 }  // namespace steadfast

@@ -10,23 +10,28 @@
 
 namespace steadfast {
 
+ModelShapes shapes_of(const ModelConfig& config, DType kv_dtype = DType::kBF16);
+
 class Workspace {
  public:
-  static Result<std::unique_ptr<Workspace>> create(Backend& backend, const ModelConfig& config, int max_rows);
+  // logit_rows: rows of logits at a time. positions: of all streams' caches together; 0: one of the model's window.
+  static Result<std::unique_ptr<Workspace>> create(Backend& backend, const ModelConfig& config, int max_rows,
+                                                   int logit_rows = 16, std::size_t positions = 0);
   int max_rows() const { return max_rows_; }
+  int logit_rows() const { return logit_rows_; }
   // After forward(): the normed hidden states of the round's logit rows, [logit_rows, hidden].
   Matrix final_rows() const { return final_; }
 
  private:
   friend class Model;
-  int max_rows_ = 0;
+  int max_rows_ = 0, logit_rows_ = 0;
   std::unique_ptr<DeviceMemory> memory_;
   float *x_ = nullptr, *normed_ = nullptr, *query_ = nullptr, *key_ = nullptr, *value_ = nullptr, *mixed_ = nullptr;
   float *gate_ = nullptr, *up_ = nullptr, *cosine_ = nullptr, *sine_ = nullptr;
   float* query_gate_ = nullptr;  // models with output_gate
   float *delta_in_ = nullptr, *delta_mixed_ = nullptr, *delta_z_ = nullptr, *delta_out_ = nullptr;  // hybrids
   float *delta_a_ = nullptr, *delta_b_ = nullptr;
-  std::vector<float> cosine_host_, sine_host_;
+  float *logits_ = nullptr, *inverse_ = nullptr;
   Matrix final_;
 };
 
@@ -44,8 +49,11 @@ class Model {
   // Runs the round: stores every row's keys and values, leaves workspace.final_rows(). Rows at most max_rows, positions
   // inside each stream's window: both are the caller's duty.
   Status forward(const Round& round, Workspace& workspace) const;
-  // Logits of final rows [first, first + out.rows): out [rows, vocab], float32.
-  void head(const Workspace& workspace, int first, const Matrix& out) const;
+  // Logits of final rows [first, first + rows), [rows, vocab] in the backend's memory, until the workspace is used
+  // again.
+  Result<Matrix> logits(const Workspace& workspace, int first, int rows) const;
+  // The same for any number of rows, in memory of the host.
+  Status head(const Workspace& workspace, int first, const Matrix& host) const;
   // Takes back all but the first `kept` rows since stream.record(): recurrent states become those after these rows, to
   // the bit as if the others had never run (attention's rows are simply overwritten later). Ends the recording.
   Status roll_back(StreamState& stream, int kept, Workspace& workspace) const;

@@ -81,17 +81,4 @@ Result<RopeConfig> make_rope(const nlohmann::json& scaling, double theta, int di
   return rope;
 }
 
-void fill_rope(const RopeConfig& rope, const std::int32_t* positions, int count, float* cosine, float* sine) {
-  const std::size_t half = rope.inverse.size();
-  for (int p = 0; p < count; ++p) {
-    for (std::size_t i = 0; i < half; ++i) {
-      const float angle = static_cast<float>(positions[p]) * (rope.inverse[i] * rope.position_factor);
-      double s, c;
-      exact_sincos(static_cast<double>(angle), s, c);
-      cosine[static_cast<std::size_t>(p) * half + i] = static_cast<float>(c) * rope.magnitude;
-      sine[static_cast<std::size_t>(p) * half + i] = static_cast<float>(s) * rope.magnitude;
-    }
-  }
-}
-
 }  // namespace steadfast

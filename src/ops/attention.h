@@ -24,6 +24,19 @@ inline void store_kv(Backend& backend, const Matrix& keys, const Matrix& values,
   backend.store_kv(keys, values, view, first_position);
 }
 
+// What lies between the projections and attention, in one: norms of heads (norm.h) where given, rope, store_kv of each
+// piece.
+inline void rotate_and_store(Backend& backend, const Matrix& queries, const Matrix& keys, const Matrix& values,
+                             const AttentionShape& shape, const HeadNorms& norms, const RopeTable& table,
+                             std::span<const Piece> pieces, std::span<const CacheView> views) {
+  CHECK(pieces.size() == views.size(), "rotate_and_store: {} pieces, {} views", pieces.size(), views.size());
+  CHECK(table.dims <= shape.dim && queries.width == shape.heads * shape.dim &&
+            keys.width == shape.kv_heads * shape.dim && values.width == keys.width,
+        "rotate_and_store: rows of {}, {} and {} for {} heads over {} of {}", queries.width, keys.width, values.width,
+        shape.heads, shape.kv_heads, shape.dim);
+  backend.rotate_and_store(queries, keys, values, shape, norms, table, pieces, views);
+}
+
 // One view for each piece; the pieces' rows are stored already.
 inline void attention(Backend& backend, const Matrix& queries, const AttentionShape& shape,
                       std::span<const Piece> pieces, std::span<const CacheView> views, const Matrix& out) {

@@ -21,4 +21,34 @@ inline void linear(Backend& backend, const Matrix& x, std::span<const LinearJob>
 
 inline void linear(Backend& backend, const Matrix& x, const LinearJob& job) { linear(backend, x, std::span(&job, 1)); }
 
+// The rows that a linear reads, made by another op (norm.h, elementwise.h, delta.h) in the same pass where a backend
+// can.
+inline LinearInput rms_normed(const Matrix& x, const float* weight, float eps, const Matrix& made) {
+  return {LinearInput::Kind::kRmsNorm, x, {}, weight, eps, 0, 0, made};
+}
+inline LinearInput silu_multiplied(const Matrix& gate, const Matrix& up, const Matrix& made) {
+  return {LinearInput::Kind::kSiluMul, gate, up, nullptr, 0, 0, 0, made};
+}
+inline LinearInput sigmoid_multiplied(const Matrix& x, const Matrix& gate, const Matrix& made) {
+  return {LinearInput::Kind::kSigmoidMul, x, gate, nullptr, 0, 0, 0, made};
+}
+inline LinearInput gated_normed(const Matrix& x, const Matrix& gate, int heads, int dim, const float* weight, float eps,
+                                const Matrix& made) {
+  return {LinearInput::Kind::kGatedNorm, x, gate, weight, eps, heads, dim, made};
+}
+
+inline void linear(Backend& backend, const LinearInput& input, std::span<const LinearJob> jobs) {
+  for (const auto& job : jobs) {
+    CHECK(job.weight->in() == input.x.width, "linear: weight reads {} inputs, x has {}", job.weight->in(),
+          input.x.width);
+    CHECK(job.out.rows == input.x.rows && job.out.width == job.weight->out(), "linear: out is {} by {}, not {} by {}",
+          job.out.rows, job.out.width, input.x.rows, job.weight->out());
+  }
+  backend.linear(input, jobs);
+}
+
+inline void linear(Backend& backend, const LinearInput& input, const LinearJob& job) {
+  linear(backend, input, std::span(&job, 1));
+}
+
 }  // namespace steadfast::ops

@@ -95,7 +95,8 @@ Result<std::vector<std::vector<float>>> logits_together(const LoadedModel& loade
     for (int i = 0; i < round.rows(); ++i) round.logit_rows.push_back(i);
     if (auto status = model.forward(round, *placed->workspace); !status) return status;
     std::vector<float> out(owner.size() * vocab);
-    model.head(*placed->workspace, 0, Matrix(out.data(), round.rows(), static_cast<int>(vocab)));
+    const Matrix to(out.data(), round.rows(), static_cast<int>(vocab));
+    if (auto status = model.head(*placed->workspace, 0, to); !status) return status;
     for (std::size_t r = 0; r < owner.size(); ++r) {
       const auto row = std::span(out).subspan(r * vocab, vocab);
       logits[owner[r]].insert(logits[owner[r]].end(), row.begin(), row.end());

@@ -9,18 +9,6 @@
 
 namespace steadfast {
 
-const char* to_string(Act act) {
-  switch (act) {
-    case Act::kF32:
-      return "f32";
-    case Act::kBF16:
-      return "bf16";
-    case Act::kInt8:
-      break;
-  }
-  return "int8";
-}
-
 namespace cpu {
 namespace {
 

@@ -27,6 +27,7 @@ class CpuBackend : public Backend {
   void copy_rows(const Matrix& from, const Matrix& to) override;
 
   void embed(const Weight& table, std::span<const TokenId> ids, const Matrix& out) override;
+  using Backend::linear;
   void linear(const Matrix& x, std::span<const LinearJob> jobs) override;
   void rms_norm(const Matrix& x, const float* weight, float eps, const Matrix& out) override;
   void head_norm(const Matrix& x, int heads, int dim, const float* weight, float eps) override;

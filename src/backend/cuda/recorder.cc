@@ -66,6 +66,20 @@ Recorder::~Recorder() {
   if (stream_ != nullptr) cudaStreamDestroy(stream_);
 }
 
+Status Recorder::grow_scratch(std::size_t bytes) {
+  if (bytes <= options_.scratch_bytes) return Status::ok();
+  if (auto status = wait(); !status) return status;
+  for (auto& [hash, graph] : graphs_)
+    if (graph.exec != nullptr) cudaGraphExecDestroy(graph.exec);
+  graphs_.clear();
+  cudaFree(scratch_);
+  scratch_ = nullptr;
+  options_.scratch_bytes = 0;
+  if (auto status = device_memory(&scratch_, bytes, "cudaMalloc of scratch"); !status) return status;
+  options_.scratch_bytes = bytes;
+  return Status::ok();
+}
+
 const void* Recorder::put_bytes(const void* data, std::size_t bytes) {
   if (arena_used_ + bytes > options_.arena_bytes) {
     status_ = Status::error("a round's host data takes more than {} MiB; use fewer streams (--parallel)",

@@ -77,11 +77,15 @@ class Recorder {
 
   // Scratch for the launches of one op: the same address every time. Contents are undefined at the op's start, except
   // that the first kCounterBytes of counters() are zero whenever an op begins and each op leaves them zero.
-  void* scratch(std::size_t bytes) const {
-    CHECK(bytes <= options_.scratch_bytes, "scratch of {} bytes, {} asked for", options_.scratch_bytes, bytes);
+  // More than there is fails the run.
+  void* scratch(std::size_t bytes) {
+    if (bytes > options_.scratch_bytes)
+      status_ =
+          Status::error("a round needs {} MiB of scratch, {} were planned", bytes >> 20, options_.scratch_bytes >> 20);
     return scratch_;
   }
   std::size_t scratch_bytes() const { return options_.scratch_bytes; }
+  Status grow_scratch(std::size_t bytes);  // between rounds; graphs of the old address are forgotten
   static constexpr std::size_t kCounterBytes = 64 * 1024;
   std::uint32_t* counters() const { return counters_; }
 

@@ -5,6 +5,8 @@
 
 #include <cmath>
 
+#include "backend/cpu/cpu_backend.h"
+
 namespace steadfast {
 namespace {
 
@@ -14,6 +16,17 @@ RopeConfig made(const json& scaling, double theta, int dims, int max_positions =
   auto rope = make_rope(scaling, theta, dims, max_positions);
   EXPECT_TRUE(rope) << rope.message();
   return rope ? *rope : RopeConfig{};
+}
+
+// A round's tables.
+void fill_rope(const RopeConfig& rope, std::span<const std::int32_t> positions, std::vector<float>& cosine,
+               std::vector<float>& sine) {
+  std::vector<float> inverse = rope.inverse;
+  for (float& value : inverse) value *= rope.position_factor;
+  auto backend = make_cpu_backend({1, Act::kF32, ""});
+  ASSERT_TRUE(backend) << backend.message();
+  (*backend)->rope_table(positions, inverse.data(), static_cast<int>(inverse.size()), rope.magnitude, cosine.data(),
+                         sine.data());
 }
 
 void expect_relative(double got, double expected, double tolerance) {
@@ -77,8 +90,8 @@ TEST(Rope, LinearDividesPositions) {
   EXPECT_EQ(rope.position_factor, 0.25f);
   std::vector<float> cosine(8), sine(8), expected_cosine(8), expected_sine(8);
   const std::int32_t far = 20, near = 5;
-  fill_rope(rope, &far, 1, cosine.data(), sine.data());
-  fill_rope(made(nullptr, 10000, 16), &near, 1, expected_cosine.data(), expected_sine.data());
+  fill_rope(rope, {&far, 1}, cosine, sine);
+  fill_rope(made(nullptr, 10000, 16), {&near, 1}, expected_cosine, expected_sine);
   EXPECT_EQ(cosine, expected_cosine);
   EXPECT_EQ(sine, expected_sine);
 }
@@ -88,7 +101,7 @@ TEST(Rope, TablesAreCosineAndSineOfTheFloatAngle) {
   rope.magnitude = 1.5f;
   const std::vector<std::int32_t> positions = {0, 1, 77, 4095, 131071, (1 << 24) - 1};
   std::vector<float> cosine(positions.size() * 16), sine(cosine.size());
-  fill_rope(rope, positions.data(), static_cast<int>(positions.size()), cosine.data(), sine.data());
+  fill_rope(rope, positions, cosine, sine);
   for (std::size_t p = 0; p < positions.size(); ++p) {
     for (std::size_t i = 0; i < 16; ++i) {
       const double angle = static_cast<float>(positions[p]) * rope.inverse[i];
