@@ -122,9 +122,11 @@ void Recorder::end() {
 
 Status Recorder::send(const std::byte* at) {
   const Launch& launch = *launch_at(at);
-  if (launch.shared > 48 * 1024 && prepared_.insert(launch.kernel).second) {
-    // Once a kernel: room for whatever it may ask for later.
-    const auto most = static_cast<int>(card_.shared_per_block);
+  if (launch.shared > 0 && prepared_.insert(launch.kernel).second) {
+    // Once a kernel: room for whatever it may ask for later, beside its static shared memory.
+    cudaFuncAttributes own{};
+    if (auto s = cuda_status(cudaFuncGetAttributes(&own, launch.kernel), launch.name); !s) return s;
+    const auto most = static_cast<int>(card_.shared_per_block - own.sharedSizeBytes);
     if (auto s = cuda_status(cudaFuncSetAttribute(launch.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most),
                              launch.name);
         !s)
