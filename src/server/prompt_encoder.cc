@@ -202,7 +202,7 @@ std::size_t PromptEncoder::count_controls(std::span<const TokenId> ids) const {
       std::count_if(ids.begin(), ids.end(), [&](TokenId id) { return is_control_[static_cast<std::size_t>(id)]; }));
 }
 
-Outcome<EncodedPrompt> PromptEncoder::encode_marked(const TemplateInput& input, std::string plain,
+Outcome<EncodedPrompt> PromptEncoder::encode_marked(const TemplateInput& input, EncodedPrompt plain,
                                                     std::string_view mark) const {
   auto rendered = template_.render(marked_input(input, mark));
   if (!rendered)
@@ -222,8 +222,8 @@ Outcome<EncodedPrompt> PromptEncoder::encode_marked(const TemplateInput& input, 
   const auto own =
       static_cast<std::size_t>(std::count_if(found.begin(), found.end(), [](const Match& m) { return !m.marked; }));
   // A template that looks at its contents' tags may render marked ones differently; without such tags it has no cause.
-  if (own == found.size() && matches(plain, {}).size() == own) text = std::move(plain);
-  EncodedPrompt prompt{std::move(text), {}};
+  if (own == found.size() && matches(plain.text, {}).size() == own) text = std::move(plain.text);
+  EncodedPrompt prompt{std::move(text), {}, plain.clock_read};
   prompt.ids = own == found.size() ? tokenizer_.encode(prompt.text) : encode_guarded(prompt.text, found);
   if (count_controls(prompt.ids) > own) {
     return ApiError{400,
@@ -234,19 +234,20 @@ Outcome<EncodedPrompt> PromptEncoder::encode_marked(const TemplateInput& input, 
 }
 
 Outcome<EncodedPrompt> PromptEncoder::encode(const TemplateInput& input) const {
-  auto rendered = template_.render(input);
+  EncodedPrompt prompt;
+  auto rendered = template_.render(input, &prompt.clock_read);
   if (!rendered)
     return ApiError{400, fmt::format("the model's chat template refused the messages: {}", rendered.message()),
                     "messages", ""};
+  prompt.text = std::move(*rendered);
   if (!needs_marks(input.messages) && !needs_marks(input.tools) && !needs_marks(input.kwargs)) {
-    EncodedPrompt prompt{std::move(*rendered), {}};
     prompt.ids = tokenizer_.encode(prompt.text);
     return prompt;
   }
   const std::string mark = free_mark(input);
   if (mark.empty())
     return ApiError{400, "the messages use every private-use character; leave them out", "messages", ""};
-  return encode_marked(input, std::move(*rendered), mark);
+  return encode_marked(input, std::move(prompt), mark);
 }
 
 }  // namespace steadfast

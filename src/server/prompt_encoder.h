@@ -20,6 +20,7 @@ namespace steadfast {
 struct EncodedPrompt {
   std::string text;
   std::vector<TokenId> ids;
+  bool clock_read = false;  // the template asked for the time
 };
 
 class PromptEncoder {
@@ -27,7 +28,7 @@ class PromptEncoder {
   // Both must outlive the encoder.
   PromptEncoder(const Tokenizer& tokenizer, const ChatTemplate& chat_template);
 
-  // Errors: what the template raises.
+  // input.now must be set where the template may print the time: it is rendered twice. Errors: what it raises.
   Outcome<EncodedPrompt> encode(const TemplateInput& input) const;
 
  private:
@@ -47,7 +48,7 @@ class PromptEncoder {
   std::vector<Match> matches(std::string_view text, std::span<const std::size_t> marks) const;
   std::vector<TokenId> encode_guarded(std::string_view text, std::span<const Match> found) const;
   std::size_t count_controls(std::span<const TokenId> ids) const;
-  Outcome<EncodedPrompt> encode_marked(const TemplateInput& input, std::string plain, std::string_view mark) const;
+  Outcome<EncodedPrompt> encode_marked(const TemplateInput& input, EncodedPrompt plain, std::string_view mark) const;
 
   const Tokenizer& tokenizer_;
   const ChatTemplate& template_;

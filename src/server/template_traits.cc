@@ -8,6 +8,7 @@ namespace {
 TemplateInput question(Json content) {
   TemplateInput input;
   input.messages.push_back({{"role", "user"}, {"content", std::move(content)}});
+  input.now = 0;  // renderings are compared
   return input;
 }
 

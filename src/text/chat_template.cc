@@ -160,11 +160,6 @@ Result<Json> prepared(const Json& messages) {
   return result;
 }
 
-std::int64_t clock_now() {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::seconds>(now).count();
-}
-
 // A token's text in a GGUF file, by the key that holds its id.
 std::string gguf_token(const GgufFile& file, std::string_view key) {
   const GgufValue* id = file.value(key);
@@ -201,6 +196,11 @@ struct ChatTemplate::Impl {
     return impl;
   }
 };
+
+std::int64_t clock_seconds() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::seconds>(now).count();
+}
 
 ChatTemplate::ChatTemplate(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 ChatTemplate::ChatTemplate(ChatTemplate&&) noexcept = default;
@@ -259,7 +259,7 @@ Result<ChatTemplate> ChatTemplate::from_gguf(const GgufFile& file) {
   return ChatTemplate(std::move(*impl));
 }
 
-Result<std::string> ChatTemplate::render(const TemplateInput& input) const {
+Result<std::string> ChatTemplate::render(const TemplateInput& input, bool* clock_read) const {
   if (!input.tools.is_null() && !input.tools.is_array()) return Status::error("tools must be an array of objects");
   if (!input.kwargs.is_object()) return Status::error("chat_template_kwargs must be an object");
   for (const char* name : {"messages", "tools"}) {
@@ -284,7 +284,7 @@ Result<std::string> ChatTemplate::render(const TemplateInput& input) const {
 
   const bool has_tools = !input.tools.is_null() && impl_->tool_use.has_value();
   const jinja::Template& chosen = has_tools ? *impl_->tool_use : impl_->usual;
-  auto text = chosen.render(context, input.now.value_or(clock_now()));
+  auto text = chosen.render(context, input.now ? *input.now : clock_seconds(), clock_read);
   if (!text) return Status::error("chat template, {}", text.message());
   return text;
 }

@@ -25,8 +25,12 @@ struct TemplateInput {
   Json tools;                    // null: none
   Json kwargs = Json::object();  // chat_template_kwargs of the request, for example enable_thinking
   bool add_generation_prompt = true;
-  std::optional<std::int64_t> now;  // seconds since 1970, for templates that print the date; none: the clock
+  std::optional<std::int64_t> now;  // seconds since 1970, for templates that print the date (UTC); none: clock_seconds()
 };
+
+// Seconds since 1970 by the system's clock. Whoever makes a reply reads it once and names it in the receipt, so that
+// the prompt can be rendered again.
+std::int64_t clock_seconds();
 
 class ChatTemplate {
  public:
@@ -44,8 +48,8 @@ class ChatTemplate {
   ~ChatTemplate();
 
   // raise_exception in the template, unknown filters and the like are errors with the line. The names in kwargs may be
-  // anything but "messages" and "tools".
-  Result<std::string> render(const TemplateInput& input) const;
+  // anything but "messages" and "tools". *clock_read, where given, tells whether the template asked for the time.
+  Result<std::string> render(const TemplateInput& input, bool* clock_read = nullptr) const;
 
  private:
   struct Impl;

@@ -75,7 +75,7 @@ Value strftime_now(Call& call) {
   if (format.empty()) return call.vm.heap().text("");
   const std::time_t seconds = call.vm.now();
   std::tm broken{};
-  localtime_r(&seconds, &broken);
+  gmtime_r(&seconds, &broken);  // a zone of the machine's would make the prompt depend on the machine
   char buffer[8192];
   const std::size_t size = std::strftime(buffer, sizeof(buffer), format.c_str(), &broken);
   if (size == 0) fail("strftime_now('{}') gives nothing or too much", format);

@@ -18,7 +18,11 @@ class Interpreter {
   explicit Interpreter(std::int64_t now) : now_(now) {}
 
   Heap& heap() { return heap_; }
-  std::int64_t now() const { return now_; }
+  std::int64_t now() {
+    clock_read_ = true;
+    return now_;
+  }
+  bool clock_read() const { return clock_read_; }  // whether what was printed may depend on `now`
   int line() const { return line_; }  // being evaluated: where an error without a line belongs
   Scope& globals() { return globals_; }
 
@@ -80,6 +84,7 @@ class Interpreter {
   std::string* out_ = nullptr;
   int line_ = 1;
   int depth_ = 0;
+  bool clock_read_ = false;
 };
 
 }  // namespace steadfast::jinja

@@ -91,6 +91,7 @@ bool Loop::last() { return !peek(); }
 
 std::int64_t Loop::length() {
   if (known_length) return *known_length;
+  if (closed) fail("loop.length is not known after a break out of a loop with a condition");
   std::vector<Value> rest;
   for (; position < items.size(); ++position) {
     if (!test || test(items[position])) rest.push_back(items[position]);
@@ -103,7 +104,9 @@ std::int64_t Loop::length() {
 }
 
 void Loop::close() {
-  static_cast<void>(length());
+  if (!test || position == items.size()) static_cast<void>(length());
+  closed = true;
+  test = nullptr;
   items.clear();
   before.reset();
   after.reset();

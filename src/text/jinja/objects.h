@@ -77,13 +77,15 @@ struct Loop : Object {
   bool advance();  // to the next item; false at the end
   bool last();
   std::int64_t length();
-  void close();  // drops the items; counts stay
+  // Drops the items; counts stay. Items that a break left over are not tested, so their number is then unknown.
+  void close();
 
   std::vector<Value> items;
   Test test;  // empty: every item
   const std::int64_t depth;
   std::int64_t index = -1;  // Jinja's index0
   bool completed = false;   // an iteration ran to its end
+  bool closed = false;
   std::size_t position = 0;
   Value current;
   std::optional<Value> before, after;

@@ -43,13 +43,15 @@ Result<Template> Template::parse(std::string_view source) {
   }
 }
 
-Result<std::string> Template::render(const Context& context, std::int64_t now) const {
+Result<std::string> Template::render(const Context& context, std::int64_t now, bool* clock_read) const {
   Interpreter vm(now);
   try {
     define_globals(vm.heap(), vm.globals());
     for (const auto& [name, value] : context) vm.globals().set(name, from_json(vm.heap(), *value, name));
     vm.heap().begin_rendering();
-    return vm.run(impl_->body);
+    std::string text = vm.run(impl_->body);
+    if (clock_read != nullptr) *clock_read = vm.clock_read();
+    return text;
   } catch (const Error& error) {
     return to_status(error, vm.line());
   }
