@@ -174,6 +174,8 @@ class Backend {
  public:
   virtual ~Backend() = default;
   virtual std::string describe() const = 0;  // "cpu, avx512, 2 threads"
+  // The target of the row law, for receipts: programs with equal targets give equal bits. "cpu", "cuda sm_90a".
+  virtual std::string target() const = 0;
   virtual Act act() const = 0;
   // A sentence where the backend lacks a kernel for such a model.
   virtual Status check_model(const ModelShapes&) const { return Status::ok(); }

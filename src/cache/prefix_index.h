@@ -39,6 +39,7 @@ class PrefixIndex {
   bool evict();
   // Pages that evict() can give back in all, were it called again and again.
   int evictable() const;
+  std::size_t state_bytes() const { return state_bytes_; }
   int kept() const { return static_cast<int>(entries_.size()); }
 
  private:

@@ -17,7 +17,7 @@ double seconds(Clock::time_point from, Clock::time_point to) {
 
 }  // namespace
 
-Result<std::unique_ptr<Engine>> Engine::create(std::unique_ptr<LoadedModel> loaded, const EngineOptions& options) {
+Result<std::unique_ptr<Engine>> Engine::create(std::shared_ptr<LoadedModel> loaded, const EngineOptions& options) {
   if (options.streams < 1 || options.streams > 4096)
     return Status::error("--parallel {}: give a number from 1 to 4096", options.streams);
   if (options.row_budget < 1) return Status::error("a round needs at least one row");
@@ -39,7 +39,7 @@ Result<std::unique_ptr<Engine>> Engine::create(std::unique_ptr<LoadedModel> load
   return engine;
 }
 
-Engine::Engine(std::unique_ptr<LoadedModel> loaded, const EngineOptions& options)
+Engine::Engine(std::shared_ptr<LoadedModel> loaded, const EngineOptions& options)
     : loaded_(std::move(loaded)), options_(options) {}
 
 Engine::~Engine() {
@@ -95,6 +95,7 @@ void Engine::end(Stream& stream, FinishReason reason, std::string error) {
   last.reason = reason;
   last.error = std::move(error);
   last.stop = stream.writer.matched().value_or("");
+  last.path = stream.path;
   last.timings.prompt_tokens = static_cast<int>(stream.request.prompt.size());
   last.timings.reply_tokens = static_cast<int>(stream.history.reply.size());
   last.timings.queue_seconds = seconds(stream.submitted, stream.began ? stream.started : now);
@@ -135,6 +136,7 @@ bool Engine::admit(std::unique_lock<std::mutex>& lock) {
   }
   counters_.streams_waiting = static_cast<int>(waiting_.size());
   counters_.streams_running = static_cast<int>(running_.size());
+  count_memory();
   return !running_.empty();
 }
 
@@ -193,12 +195,26 @@ void Engine::run_round() {
     for (auto& [stream, rows] : members) end(*stream, FinishReason::kError, status.message());
     return;
   }
+  count_round(members);
   for (auto& [stream, rows] : members) keep_pages(*stream, stream->done - rows);
   if (progress_ && members.size() == 1 && members[0].first->history.reply.empty())
     progress_(members[0].first->done, static_cast<int>(members[0].first->tokens.size()));
   if (auto drew = draw_all(drawing); !drew)
     for (auto& [stream, rows] : members)
       if (!stream->ended) end(*stream, FinishReason::kError, drew.message());
+}
+
+void Engine::count_round(std::span<const std::pair<Stream*, int>> members) {
+  std::uint64_t sum = 0;
+  for (const auto& [stream, rows] : members) {
+    sum += static_cast<std::uint64_t>(rows);
+    ++stream->path.rounds;
+    stream->path.rounds_shared += members.size() > 1;
+    stream->path.prompt_pieces += stream->done - rows < static_cast<int>(stream->request.prompt.size());
+  }
+  const std::lock_guard lock(mutex_);
+  ++counters_.rounds;
+  counters_.rows += sum;
 }
 
 // Draws for the streams of the round's logit rows, as many at a time as the workspace holds logits.

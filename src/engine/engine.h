@@ -1,6 +1,7 @@
 // Engine: repeats plan, forward, draw, commit for all streams on one thread. The server and the commands call Service.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <memory>
@@ -30,7 +31,7 @@ int planned_pages(const CacheShape& shape, int page, int streams, int context);
 
 class Engine : public Service {
  public:
-  static Result<std::unique_ptr<Engine>> create(std::unique_ptr<LoadedModel> loaded, const EngineOptions& options);
+  static Result<std::unique_ptr<Engine>> create(std::shared_ptr<LoadedModel> loaded, const EngineOptions& options);
   ~Engine() override;
 
   const ModelCard& card() const override { return loaded_->card; }
@@ -50,7 +51,7 @@ class Engine : public Service {
 
  private:
   struct Stream;
-  Engine(std::unique_ptr<LoadedModel> loaded, const EngineOptions& options);
+  Engine(std::shared_ptr<LoadedModel> loaded, const EngineOptions& options);
   void loop();
   bool admit(std::unique_lock<std::mutex>& lock);
   void end(Stream& stream, FinishReason reason, std::string error);
@@ -66,13 +67,16 @@ class Engine : public Service {
   int rows_allowed(const Stream& stream, int rows) const;
   void keep_pages(Stream& stream, int before);
   void return_set_aside();
+  void count_round(std::span<const std::pair<Stream*, int>> members);
+  void count_memory();
   Status plan_pool();
 
-  std::unique_ptr<LoadedModel> loaded_;
+  std::shared_ptr<LoadedModel> loaded_;
   EngineOptions options_;
   std::unique_ptr<Workspace> workspace_;
   std::unique_ptr<PagePool> pool_;         // paged only
   std::unique_ptr<PrefixIndex> prefixes_;  // paged only; after the pool: freed first
+  std::chrono::steady_clock::time_point memory_counted_;
   std::function<void(int, int)> progress_;
 
   mutable std::mutex mutex_;  // guards what follows, up to the thread

@@ -48,6 +48,8 @@ Status Engine::start_stream(Stream& stream) {
   const PrefixIndex::Match match = prefixes_->find(stream.tokens);
   stream.state->adopt(match.pages);
   stream.done = static_cast<int>(match.pages.size()) * pool_->page_positions();
+  stream.path.page = pool_->page_positions();
+  stream.path.prefix_rows += stream.done;
   {
     const std::lock_guard lock(mutex_);
     counters_.prompt_tokens_reused += static_cast<std::uint64_t>(stream.done);
@@ -95,6 +97,7 @@ bool Engine::set_aside_newest(const Stream& needy) {
       return false;
     stream.state.reset();
     stream.done = 0;
+    ++stream.path.set_aside;
     return true;
   }
   return false;
@@ -112,6 +115,18 @@ void Engine::return_set_aside() {
     waiting_.push_front(std::move(aside.back()));
     aside.pop_back();
   }
+}
+
+// The pool's counters, under the lock. Looking at every kept page takes time, so not after each of many short rounds.
+void Engine::count_memory() {
+  if (!pool_) return;
+  const auto now = Clock::now();
+  if (!running_.empty() && now - memory_counted_ < std::chrono::milliseconds(100)) return;
+  memory_counted_ = now;
+  counters_.pages_free = pool_->free_pages();
+  counters_.pages_kept = prefixes_->evictable();
+  counters_.pages_in_use = pool_->pages() - counters_.pages_free - counters_.pages_kept;
+  counters_.kept_state_bytes = prefixes_->state_bytes();
 }
 
 // Keeps every page that the last rows filled.

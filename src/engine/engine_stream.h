@@ -30,6 +30,7 @@ struct Engine::Stream {
   History history;
   ReplyWriter writer;
   std::unique_ptr<StreamState> state;  // nullptr while waiting, or set aside
+  ReplyPath path;
   bool began = false;
   bool ended = false;
   Clock::time_point submitted = Clock::now(), started, first_token;

@@ -114,6 +114,11 @@ Result<DType> parse_kv_dtype(const std::string& name) {
   return Status::error("--kv-dtype {}: use bf16, fp8 or f32", name);
 }
 
+std::string kv_dtype_name(DType dtype) {
+  if (dtype == DType::kF32) return "f32";
+  return dtype == DType::kF8E4M3 ? "fp8" : "bf16";
+}
+
 Result<std::unique_ptr<LoadedModel>> load_model(const fs::path& path, const LoadOptions& options) {
   if (options.device != "cpu")
     return Status::error("--device {}: this build runs on the CPU; use --device cpu", options.device);
@@ -124,6 +129,8 @@ Result<std::unique_ptr<LoadedModel>> load_model(const fs::path& path, const Load
   if (!backend) return backend.status();
   loaded->backend = std::move(*backend);
   loaded->kv_dtype = options.kv_dtype.value_or(options.act == Act::kF32 ? DType::kF32 : DType::kBF16);
+  loaded->card.arithmetic = {loaded->backend->target(), to_string(loaded->backend->act()),
+                             kv_dtype_name(loaded->kv_dtype)};
   const bool folder = fs::is_directory(path, code);
   auto status = folder ? load_folder(path, options, *loaded) : load_gguf(path, options, *loaded);
   if (!status) return status;

@@ -36,5 +36,6 @@ Result<std::unique_ptr<LoadedModel>> load_model(const std::filesystem::path& pat
 
 Result<Act> parse_act(const std::string& name);         // "int8", "bf16", "f32"
 Result<DType> parse_kv_dtype(const std::string& name);  // "bf16", "fp8", "f32"
+std::string kv_dtype_name(DType dtype);                 // as parse_kv_dtype() reads it
 
 }  // namespace steadfast

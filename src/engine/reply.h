@@ -59,11 +59,22 @@ struct ReplyTimings {
   int prompt_tokens = 0, reply_tokens = 0;
 };
 
+// How a reply was made: what by the row law changes nothing in it.
+struct ReplyPath {
+  int page = 0;           // positions a page; 0: a whole window
+  int prefix_rows = 0;    // found in kept prefixes, over all starts of the stream
+  int prompt_pieces = 0;  // rounds that held rows of its prompt
+  int rounds = 0;         // in all
+  int rounds_shared = 0;  // beside other streams
+  int set_aside = 0;      // times; computed again each time
+};
+
 struct ReplyEnd {
   FinishReason reason = FinishReason::kStop;
   std::string error;  // kError only: a sentence
   std::string stop;   // the stop string that matched, if one did
   ReplyTimings timings;
+  ReplyPath path;
 };
 
 // Called from the engine's thread, in order; must not block. on_end comes last, exactly once.

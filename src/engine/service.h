@@ -10,10 +10,21 @@ namespace steadfast {
 
 using ReplyHandle = std::uint64_t;
 
+// Of docs/arithmetic.md: raised by a change of any bit of any reply.
+inline constexpr int kArithmeticVersion = 1;
+
+// What, beside the weights and the request, a reply's bits depend on.
+struct Arithmetic {
+  std::string target;         // Backend::target(): "cpu"
+  std::string act, kv_dtype;  // --act and --kv-dtype as used
+  int version = kArithmeticVersion;
+};
+
 struct ModelCard {
   std::string name;    // as /v1/models lists it: the folder's or file's name
   std::string family;  // "llama", "qwen3", ...
   std::string digest;  // of the weights, hexadecimal
+  Arithmetic arithmetic;
   int vocab_size = 0;
   int window = 0;            // positions a stream can hold (--context)
   std::int64_t created = 0;  // seconds since 1970: the weight file's time
@@ -25,7 +36,11 @@ struct ServiceCounters {
   std::uint64_t requests = 0, prompt_tokens = 0, reply_tokens = 0;
   std::uint64_t prompt_tokens_reused = 0;  // found in kept prefixes
   std::uint64_t streams_set_aside = 0;     // for want of pages; computed again later
+  std::uint64_t rounds = 0, rows = 0;      // computed
   int streams_running = 0, streams_waiting = 0;
+  int pages_free = 0, pages_in_use = 0;  // --kv paged; in use: by a stream
+  int pages_kept = 0;                    // by kept prefixes alone
+  std::uint64_t kept_state_bytes = 0;    // recurrent states of kept prefixes
 };
 
 class Service {

@@ -14,10 +14,8 @@ ApiError no_tokenizer() {
 ReplyHead make_head(const ApiState& state, const char* prefix) {
   ReplyHead head;
   head.id = prefix + random_hex(12);
-  head.created =
-      std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+  head.created = clock_seconds();
   head.model = state.model_name;
-  head.model_digest = state.service.card().digest;
   return head;
 }
 
@@ -59,10 +57,10 @@ OutputOptions output_options(const ApiState& state, const ChatRequest& chat, con
 }
 
 void add_choices(const ApiState& state, const Generation& generation, const std::vector<TokenId>& prompt, Job& job,
-                 ReplyHead& head) {
+                 ReplyHead& head, std::optional<std::int64_t> now = std::nullopt) {
   for (int i = 0; i < generation.choices; ++i) {
-    Request one = make_request(generation, state.service.card(), prompt, i);
-    head.receipts.push_back(make_receipt(one, head.model_digest));
+    Request one = make_request(generation, prompt, i);
+    head.receipts.push_back(make_receipt(one, state.service.card(), now));
     job.requests.push_back(std::move(one));
   }
   head.prompt_tokens += static_cast<int>(prompt.size());
@@ -76,6 +74,7 @@ Outcome<Job> chat_job(ApiState& state, const std::string& body) {
   if (auto error = check_model(state, chat->model)) return *error;
   if (auto error = check_tools(state, chat->input)) return *error;
   if (auto error = apply_effort(state, chat->reasoning_effort, chat->input)) return *error;
+  if (!chat->input.now) chat->input.now = clock_seconds();
   auto prompt = encode_chat(state, chat->input);
   if (!prompt) return prompt.error();
   if (auto error = check_prompt(state, prompt->ids, chat->generation.max_tokens)) return *error;
@@ -83,7 +82,7 @@ Outcome<Job> chat_job(ApiState& state, const std::string& body) {
   job.stream = chat->generation.stream;
   job.include_usage = chat->generation.include_usage;
   ReplyHead head = make_head(state, "chatcmpl-");
-  add_choices(state, chat->generation, prompt->ids, job, head);
+  add_choices(state, chat->generation, prompt->ids, job, head, prompt->clock_read ? chat->input.now : std::nullopt);
   ChatForm form{chat->generation.top_logprobs >= 0, output_options(state, *chat, prompt->text)};
   job.builder =
       make_chat_builder(std::move(head), chat->generation.choices, state.service.tokenizer(), std::move(form));
@@ -154,6 +153,7 @@ Outcome<Json> tokenize(ApiState& state, const std::string& body) {
     ids = tokenizer->encode(*wanted->prompt);
   } else {
     if (auto error = check_tools(state, wanted->input)) return *error;
+    if (!wanted->input.now) wanted->input.now = clock_seconds();
     auto prompt = encode_chat(state, wanted->input);
     if (!prompt) return prompt.error();
     ids = std::move(prompt->ids);

@@ -122,6 +122,7 @@ class ChatBuilder : public ReplyBuilder {
     state.calls_told += static_cast<int>(delta.calls.size());
     if (event.end) {
       const bool called = event.end->reason == FinishReason::kStop && state.calls_told > 0;
+      sum.path = event.end->path;
       sum.finish = called ? "tool_calls" : to_string(event.end->reason);
     }
     return delta;
@@ -139,7 +140,7 @@ class ChatBuilder : public ReplyBuilder {
 
   // The call's id follows from the request, so that a resent request gives the same reply.
   Json call_json(int choice, int index, const ToolCall& call) const {
-    const std::string& digest = head_.receipts[static_cast<std::size_t>(choice)].request_digest;
+    const std::string digest = request_digest(head_.receipts[static_cast<std::size_t>(choice)].content);
     const std::string id = hex(sha256(fmt::format("{}/{}", digest, index))).substr(0, 24);
     return {
         {"id", "call_" + id}, {"type", "function"}, {"function", {{"name", call.name}, {"arguments", call.arguments}}}};

@@ -215,6 +215,16 @@ void read_kwargs(FieldReader& fields, TemplateInput& input) {
   if (const auto add = fields.boolean("add_generation_prompt")) input.add_generation_prompt = *add;
 }
 
+// Our own fields of a request, beside OpenAI's.
+void read_extension(FieldReader& fields, TemplateInput& input) {
+  constexpr std::int64_t kLastSecond = 253402300799;  // of the year 9999
+  const Json* own = fields.object("steadfast");
+  if (own == nullptr) return;
+  FieldReader inner(*own, "steadfast.");
+  input.now = inner.integer("now", 0, kLastSecond);
+  if (inner.error()) fields.fail(*inner.error());
+}
+
 }  // namespace
 
 void read_template_input(FieldReader& fields, const RequestLimits& limits, TemplateInput& input) {
@@ -234,6 +244,7 @@ void read_template_input(FieldReader& fields, const RequestLimits& limits, Templ
   }
   read_tools(fields, limits, input);
   read_kwargs(fields, input);
+  read_extension(fields, input);
   fields.refuse("chat_template", "the model's own template is used");
   fields.refuse("continue_final_message", "the reply cannot go on from a given beginning", false);
   fields.refuse("documents", "put them into a message");

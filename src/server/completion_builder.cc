@@ -79,7 +79,10 @@ class CompletionBuilder : public ReplyBuilder {
       state.logprobs.add(one);
       state.has_logprobs = true;
     }
-    if (event.end) sum.finish = to_string(event.end->reason);
+    if (event.end) {
+      sum.finish = to_string(event.end->reason);
+      sum.path = event.end->path;
+    }
     return state;
   }
 

@@ -177,7 +177,7 @@ void refuse_unsupported(FieldReader& fields) {
   }
 }
 
-Request make_request(const Generation& generation, const ModelCard& card, std::vector<TokenId> prompt, int choice) {
+Request make_request(const Generation& generation, std::vector<TokenId> prompt, int choice) {
   Request request;
   request.prompt = std::move(prompt);
   request.sampling = generation.sampling;
@@ -185,10 +185,7 @@ Request make_request(const Generation& generation, const ModelCard& card, std::v
   request.stop = generation.stop;
   request.ignore_eos = generation.ignore_eos;
   request.top_logprobs = generation.top_logprobs;
-  if (!generation.stop_ids.empty()) {
-    if (!generation.ignore_eos) request.stop_ids = card.eos_ids;
-    request.stop_ids.insert(request.stop_ids.end(), generation.stop_ids.begin(), generation.stop_ids.end());
-  }
+  request.stop_ids = generation.stop_ids;
   if (!generation.has_seed) request.sampling.seed = 0;
   const std::uint64_t seed = generation.has_seed ? generation.sampling.seed : default_seed(request);
   request.sampling.seed = choice_seed(seed, choice);

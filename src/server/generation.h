@@ -39,6 +39,6 @@ Generation read_generation(FieldReader& fields, const ModelCard& card, const Req
 void refuse_unsupported(FieldReader& fields);
 
 // The engine's request for choice number `choice`: the seed comes from the request, else from its content.
-Request make_request(const Generation& generation, const ModelCard& card, std::vector<TokenId> prompt, int choice);
+Request make_request(const Generation& generation, std::vector<TokenId> prompt, int choice);
 
 }  // namespace steadfast

@@ -12,14 +12,26 @@ const prometheus::Histogram::BucketBoundaries kSeconds = {0.001, 0.005, 0.01, 0.
                                                           5,     10,    30,   60,   300, 1800};
 
 prometheus::MetricFamily single(const char* name, const char* help, prometheus::MetricType type, double value) {
-  prometheus::MetricFamily family;
-  family.name = name;
-  family.help = help;
-  family.type = type;
+  prometheus::MetricFamily family{name, help, type, {}};
   prometheus::ClientMetric metric;
   metric.counter.value = value;
   metric.gauge.value = value;
   family.metric.push_back(metric);
+  return family;
+}
+
+prometheus::MetricFamily pages(const ServiceCounters& counters) {
+  prometheus::MetricFamily family{"steadfast_pages",
+                                  "Pages of the pool: in use by streams, kept by prefixes alone, free (--kv paged)",
+                                  prometheus::MetricType::Gauge,
+                                  {}};
+  for (const auto& [state, count] :
+       {std::pair("free", counters.pages_free), {"kept", counters.pages_kept}, {"in_use", counters.pages_in_use}}) {
+    prometheus::ClientMetric metric;
+    metric.label.push_back({"state", state});
+    metric.gauge.value = count;
+    family.metric.push_back(metric);
+  }
   return family;
 }
 
@@ -57,8 +69,18 @@ std::string Metrics::text(const ServiceCounters& counters, std::size_t connectio
       static_cast<double>(counters.prompt_tokens));
   add("steadfast_reply_tokens_total", "Reply tokens made", MetricType::Counter,
       static_cast<double>(counters.reply_tokens));
+  add("steadfast_prompt_tokens_reused_total", "Prompt tokens found in kept prefixes", MetricType::Counter,
+      static_cast<double>(counters.prompt_tokens_reused));
+  add("steadfast_streams_set_aside_total", "Streams set aside for want of pages, to be computed again",
+      MetricType::Counter, static_cast<double>(counters.streams_set_aside));
+  add("steadfast_rounds_total", "Rounds computed", MetricType::Counter, static_cast<double>(counters.rounds));
+  add("steadfast_rows_total", "Rows computed, of prompts and replies", MetricType::Counter,
+      static_cast<double>(counters.rows));
   add("steadfast_streams_running", "Streams being computed", MetricType::Gauge, counters.streams_running);
   add("steadfast_streams_waiting", "Streams waiting for a place", MetricType::Gauge, counters.streams_waiting);
+  families.push_back(pages(counters));
+  add("steadfast_kept_state_bytes", "Recurrent states kept with prefixes, in bytes", MetricType::Gauge,
+      static_cast<double>(counters.kept_state_bytes));
   add("steadfast_connections", "Open client connections", MetricType::Gauge, static_cast<double>(connections));
   return prometheus::TextSerializer().Serialize(families);
 }

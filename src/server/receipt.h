@@ -1,24 +1,34 @@
-// What a reply says of how it was made, so that it can be made again (design.md 8).
+// What a reply says of how it was made, so that it can be made again (design.md 8; docs/receipts.md). All of a receipt
+// but its "path" is a function of the request; the path may differ from time to time.
 #pragma once
 
+#include <optional>
 #include <span>
 
-#include "engine/reply.h"
-#include "text/chat_template.h"
+#include "engine/service.h"
 
 namespace steadfast {
 
-// Of one choice, from its request: the seed, the sampling values as used, and the SHA-256 of the request's content.
+// Of one choice, before its reply: all that the reply depends on, as used.
 struct Receipt {
-  std::uint64_t seed = 0;
-  Json sampling;
-  std::string request_digest;
+  Json content;                     // the request in its canonical form: see request_digest()
+  Json arithmetic;                  // {"target", "act", "kv_dtype", "version"}
+  std::optional<std::int64_t> now;  // where the template asked for the time
 };
 
-Receipt make_receipt(const Request& request, const std::string& model_digest);
+// request: with its seed, as submitted to a service of this card.
+Receipt make_receipt(const Request& request, const ModelCard& card, std::optional<std::int64_t> now = std::nullopt);
 
-// {"model_digest", "request_digest", "seed", "sampling", "ids_sha256"}.
-Json to_json(const Receipt& receipt, const std::string& model_digest, std::span<const TokenId> ids);
+// The canonical form holds these keys in this order, and nothing else: model_digest, prompt_ids_sha256, seed, sampling,
+// max_tokens, stop, stop_ids, ignore_eos. `json` may be a whole receipt; nothing: it lacks one of them.
+std::optional<Json> canonical_request(const Json& json);
+// SHA-256 of the canonical form's JSON text: UTF-8, no spaces, only what JSON demands escaped.
+std::string request_digest(const Json& canonical);
+
+// The canonical form, then request_digest, arithmetic, now (where set), ids_sha256 (of the reply), path.
+Json to_json(const Receipt& receipt, std::span<const TokenId> ids, const ReplyPath& path);
+
+Json to_json(const Arithmetic& arithmetic);
 
 // A float as its shortest decimal form, not as the double that it widens to.
 Json shortest(float value);

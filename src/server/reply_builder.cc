@@ -17,21 +17,18 @@ Json ReplyBuilder::usage_chunk() const {
 
 Json ReplyBuilder::receipt(int choice) const {
   const auto at = static_cast<std::size_t>(choice);
-  return to_json(head_.receipts[at], head_.model_digest, totals_[at].ids);
+  return to_json(head_.receipts[at], totals_[at].ids, totals_[at].path);
 }
 
 Json ReplyBuilder::receipts() const {
-  Json first = receipt(0);
-  if (totals_.size() == 1) return first;
+  if (totals_.size() == 1) return receipt(0);
   Json list = Json::array();
   for (std::size_t i = 0; i < totals_.size(); ++i) {
-    const Json one = receipt(static_cast<int>(i));
-    list.push_back({{"index", i},
-                    {"request_digest", one["request_digest"]},
-                    {"seed", one["seed"]},
-                    {"ids_sha256", one["ids_sha256"]}});
+    Json one = {{"index", i}};
+    one.update(receipt(static_cast<int>(i)));
+    list.push_back(std::move(one));
   }
-  return {{"model_digest", first["model_digest"]}, {"sampling", first["sampling"]}, {"choices", std::move(list)}};
+  return {{"choices", std::move(list)}};
 }
 
 }  // namespace steadfast

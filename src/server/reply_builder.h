@@ -33,9 +33,10 @@ class ReplyBuilder {
   struct Total {
     std::vector<TokenId> ids;
     std::string finish;
+    ReplyPath path;
   };
   Json receipt(int choice) const;
-  // The receipts of all choices in the form of the field "steadfast".
+  // The field "steadfast": the receipt, or {"choices": [receipts]} where there are several.
   Json receipts() const;
   Total& total(int choice) { return totals_[static_cast<std::size_t>(choice)]; }
   std::size_t choices() const { return totals_.size(); }

@@ -14,7 +14,7 @@ namespace steadfast {
 struct ReplyHead {
   std::string id;  // "chatcmpl-..." or "cmpl-..."
   std::int64_t created = 0;
-  std::string model, model_digest;
+  std::string model;
   int prompt_tokens = 0;
   std::vector<Receipt> receipts;  // one a choice
 };

@@ -25,7 +25,8 @@ struct TemplateInput {
   Json tools;                    // null: none
   Json kwargs = Json::object();  // chat_template_kwargs of the request, for example enable_thinking
   bool add_generation_prompt = true;
-  std::optional<std::int64_t> now;  // seconds since 1970, for templates that print the date (UTC); none: clock_seconds()
+  std::optional<std::int64_t>
+      now;  // seconds since 1970, for templates that print the date (UTC); none: clock_seconds()
 };
 
 // Seconds since 1970 by the system's clock. Whoever makes a reply reads it once and names it in the receipt, so that

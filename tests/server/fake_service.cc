@@ -91,6 +91,7 @@ std::string fake_tokenizer_json() {
 
 std::string fake_template(const FakeOptions& options) {
   std::string text(kPlainTemplate), tools;
+  if (options.dated) text = "{{- strftime_now('%Y-%m-%d %H:%M:%S\n') }}" + text;
   if (options.tool_style != "none") tools = kTools;
   const std::string call = options.tool_style == "xml"    ? "<tool_call>\\n<function=NAME>"
                            : options.tool_style == "json" ? "<tool_call>\\n{\"name\": NAME}"
@@ -123,6 +124,7 @@ FakeService::FakeService(FakeOptions options)
   card_.name = "fake-model";
   card_.family = "fake";
   card_.digest = "00ff";
+  card_.arithmetic = {"fake", "f32", "f32"};
   card_.vocab_size = static_cast<int>(tokenizer_.vocab_size());
   card_.window = options_.window;
   card_.created = 1700000000;
@@ -193,6 +195,14 @@ void FakeService::cancel(ReplyHandle handle) {
 ServiceCounters FakeService::counters() const {
   const std::lock_guard lock(mutex_);
   ServiceCounters out = counters_;
+  out.prompt_tokens_reused = 11;  // what a service tells goes to /metrics as it is
+  out.streams_set_aside = 12;
+  out.rounds = 13;
+  out.rows = 14;
+  out.pages_free = 15;
+  out.pages_kept = 16;
+  out.pages_in_use = 17;
+  out.kept_state_bytes = 18;
   out.streams_running = std::min(static_cast<int>(streams_.size()), options_.parallel);
   out.streams_waiting = static_cast<int>(streams_.size()) - out.streams_running;
   return out;
@@ -221,6 +231,8 @@ void FakeService::finish(Stream& stream, FinishReason reason, const std::string&
   end.stop = stop;
   end.timings.prompt_tokens = static_cast<int>(stream.request.prompt.size());
   end.timings.reply_tokens = static_cast<int>(stream.ids.size());
+  end.path.prompt_pieces = 1;
+  end.path.rounds = end.timings.reply_tokens;
   stream.handler.on_end(end);
 }
 
@@ -263,8 +275,10 @@ bool FakeService::step(Stream& stream) {
   ReplyPiece piece;
   piece.ids = {id};
   if (request.top_logprobs >= 0) piece.logprobs = logprobs_of(request, id);
-  const auto& stops = request.stop_ids.empty() ? card_.eos_ids : request.stop_ids;
-  const bool ended = std::find(stops.begin(), stops.end(), id) != stops.end() && (scripted || !request.ignore_eos);
+  const auto holds = [id](const std::vector<TokenId>& stops) {
+    return std::find(stops.begin(), stops.end(), id) != stops.end();
+  };
+  const bool ended = holds(request.stop_ids) || (holds(card_.eos_ids) && (scripted || !request.ignore_eos));
   const int room = card_.window - static_cast<int>(request.prompt.size());
   const int most = request.max_tokens > 0 ? std::min(request.max_tokens, room) : room;
   const bool full = static_cast<int>(stream.ids.size()) >= most;

@@ -18,6 +18,7 @@ struct FakeOptions {
   std::string tool_style = "json";  // how the template asks for calls: "json", "xml", "other", "none"
   bool has_tokenizer = true, has_template = true;
   bool opens_thinking = false;  // the template ends with an open <think>
+  bool dated = false;           // the template begins with the date
   bool takes_effort = false;    // the template takes reasoning_effort low, medium and xhigh
 };
 

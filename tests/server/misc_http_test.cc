@@ -57,6 +57,13 @@ TEST_F(MiscTest, MetricsCountRequestsAndTokens) {
   EXPECT_NE(text.find("steadfast_prompt_tokens_total 7"), std::string::npos);
   EXPECT_NE(text.find("steadfast_first_token_seconds_count 1"), std::string::npos);
   EXPECT_NE(text.find("steadfast_streams_running 0"), std::string::npos);
+  for (const char* line :
+       {"# TYPE steadfast_prompt_tokens_reused_total counter", "steadfast_prompt_tokens_reused_total 11\n",
+        "steadfast_streams_set_aside_total 12\n", "steadfast_rounds_total 13\n", "steadfast_rows_total 14\n",
+        "# TYPE steadfast_pages gauge", "steadfast_pages{state=\"free\"} 15\n", "steadfast_pages{state=\"kept\"} 16\n",
+        "steadfast_pages{state=\"in_use\"} 17\n", "steadfast_kept_state_bytes 18\n", "steadfast_streams_waiting 0\n"}) {
+    EXPECT_NE(text.find(line), std::string::npos) << line << text;
+  }
 }
 
 TEST_F(MiscTest, TokenizeAndBack) {

@@ -13,6 +13,7 @@ class CpuBackend : public Backend {
   CpuBackend(const Kernels& kernels, int threads, Act act) : kernels_(&kernels), team_(threads), act_(act) {}
 
   std::string describe() const override;
+  std::string target() const override { return "cpu"; }
   Act act() const override { return act_; }
   Result<std::unique_ptr<Weight>> pack(const AffineReader& reader, std::span<const int> row_map) override {
     return PackedWeight::from(reader, row_map, team_);

@@ -23,7 +23,7 @@ class Interpreter {
     return now_;
   }
   bool clock_read() const { return clock_read_; }  // whether what was printed may depend on `now`
-  int line() const { return line_; }  // being evaluated: where an error without a line belongs
+  int line() const { return line_; }               // being evaluated: where an error without a line belongs
   Scope& globals() { return globals_; }
 
   std::string run(const Body& body);

@@ -21,8 +21,8 @@ class Template {
   ~Template();
 
   // The names that the template sees; of two equal ones the later counts. `now` is seconds since 1970, for
-  // strftime_now, which prints it in UTC; *clock_read, where given, tells whether it was called. Untrusted templates and
-  // values are fine: limits.h says what they may use.
+  // strftime_now, which prints it in UTC; *clock_read, where given, tells whether it was called. Untrusted templates
+  // and values are fine: limits.h says what they may use.
   using Context = std::vector<std::pair<std::string_view, const nlohmann::ordered_json*>>;
   Result<std::string> render(const Context& context, std::int64_t now, bool* clock_read = nullptr) const;
 

@@ -55,6 +55,13 @@ TEST(JinjaErrors, NameArguments) {
               HasSubstr("two values for the argument 'default_value'"));
 }
 
+TEST(JinjaErrors, CountsOfWhatABreakLeftOver) {
+  const std::string loop =
+      "{% set ns = namespace() %}{% for x in [1, 2, 'a'] if x + 1 %}{% set ns.l = loop %}{% break %}{% endfor %}";
+  EXPECT_THAT(error_of(loop + "{{ ns.l.length }}"), HasSubstr("loop.length is not known after a break"));
+  EXPECT_THAT(error_of(loop + "{{ ns.l.revindex }}"), HasSubstr("loop.length is not known after a break"));
+}
+
 TEST(JinjaErrors, RefuseInvalidUtf8) {
   EXPECT_THAT(error_of("ok\n\xff{{ name }}"), HasSubstr("line 2: the template is not valid UTF-8"));
   EXPECT_THAT(error_of("\xed\xa0\x80"), HasSubstr("not valid UTF-8"));

@@ -27,6 +27,17 @@ TEST(JinjaText, StrftimeUsesTheTimeGiven) {
   EXPECT_EQ(parsed->render({}, 86400LL * 365 * 31).value(), "2000||plain");
 }
 
+TEST(JinjaText, StrftimeIsInUtcAndTold) {
+  const auto parsed = jinja::Template::parse("{% if dated %}{{ strftime_now('%F %T %Z') }}{% endif %}");
+  ASSERT_TRUE(parsed);
+  const nlohmann::ordered_json yes = true, no = false;
+  bool clock_read = false;
+  EXPECT_EQ(parsed->render({{"dated", &yes}}, 1'700'000'000, &clock_read).value(), "2023-11-14 22:13:20 GMT");
+  EXPECT_TRUE(clock_read);
+  EXPECT_EQ(parsed->render({{"dated", &no}}, 1'700'000'000, &clock_read).value(), "");
+  EXPECT_FALSE(clock_read);
+}
+
 TEST(JinjaText, LaterNamesOfAContextCount) {
   const auto parsed = jinja::Template::parse("{{ a }}");
   const nlohmann::ordered_json first = 1;
