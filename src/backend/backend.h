@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/check.h"
 #include "base/status.h"
 #include "cache/cache_view.h"
 #include "quant/affine.h"
@@ -134,10 +135,14 @@ struct DeltaShape {
   }
 };
 
-// One stream's recurrent state of one layer, device memory: the last taps - 1 rows before the convolution, and S.
+// One stream's recurrent state of one layer, device memory: rows before the convolution, and S with what belongs to it.
+// The layout is the backend's, and so is its size; memory that is all zeros is the state before the first position.
 struct DeltaState {
-  float* conv = nullptr;   // [taps - 1][conv_width], oldest first
-  float* state = nullptr;  // [value_heads][key_dim][padded_value_dim]
+  float* conv = nullptr;   // CPU: the last rows, [taps - 1][conv_width], oldest first
+  float* state = nullptr;  // CPU: [value_heads][key_dim][padded_value_dim]
+};
+struct DeltaStateBytes {
+  std::size_t conv = 0, state = 0;
 };
 
 // A layer's weights of the recurrence, device memory.
@@ -206,11 +211,26 @@ class Backend {
                          std::span<const CacheView> views, const Matrix& out) = 0;
   virtual void silu_mul(const Matrix& gate, const Matrix& up, const Matrix& out) = 0;
   virtual void sigmoid_mul(const Matrix& x, const Matrix& gate, const Matrix& out) = 0;
-  virtual void delta_conv(const Matrix& x, const DeltaShape& shape, const DeltaWeights& weights,
-                          std::span<const Piece> pieces, std::span<const DeltaState> states, const Matrix& out) = 0;
-  virtual void delta_rule(const Matrix& mixed, const Matrix& a, const Matrix& b, const DeltaShape& shape,
-                          const DeltaWeights& weights, std::span<const Piece> pieces,
-                          std::span<const DeltaState> states, const Matrix& out) = 0;
+  // The halves of delta(), for backends that keep them apart.
+  virtual void delta_conv(const Matrix&, const DeltaShape&, const DeltaWeights&, std::span<const Piece>,
+                          std::span<const DeltaState>, const Matrix&) {
+    CHECK(false, "delta_conv: {} computes delta in one", describe());
+  }
+  virtual void delta_rule(const Matrix&, const Matrix&, const Matrix&, const DeltaShape&, const DeltaWeights&,
+                          std::span<const Piece>, std::span<const DeltaState>, const Matrix&) {
+    CHECK(false, "delta_rule: {} computes delta in one", describe());
+  }
+  // delta_conv, then delta_rule, in one (ops/delta.h). mixed: room for the rows between them.
+  virtual void delta(const Matrix& x, const Matrix& a, const Matrix& b, const DeltaShape& shape,
+                     const DeltaWeights& weights, std::span<const Piece> pieces, std::span<const DeltaState> states,
+                     const Matrix& mixed, const Matrix& out) {
+    delta_conv(x, shape, weights, pieces, states, mixed);
+    delta_rule(mixed, a, b, shape, weights, pieces, states, out);
+  }
+  // Bytes of one stream's state of one layer.
+  virtual DeltaStateBytes delta_state_bytes(const DeltaShape& shape) const {
+    return {shape.conv_floats() * sizeof(float), shape.state_floats() * sizeof(float)};
+  }
   virtual void gated_norm(const Matrix& x, const Matrix& gate, int heads, int dim, const float* weight, float eps,
                           const Matrix& out) = 0;
   virtual void gather(const Matrix& x, std::span<const int> rows, const Matrix& out) = 0;

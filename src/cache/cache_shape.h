@@ -10,6 +10,7 @@ struct CacheShape {
   DType dtype = DType::kBF16;
   int delta_layers = 0;  // recurrent layers
   DeltaShape delta;
+  DeltaStateBytes delta_bytes;  // of one layer, as the backend lays it out
 
   // Elements of one layer's keys (or values) for `positions`.
   std::size_t layer_elements(int positions) const {
@@ -27,8 +28,9 @@ struct CacheShape {
     return static_cast<std::size_t>(layers) * layer_scales(1) * sizeof(float) * positions;
   }
   std::size_t bytes_per_position() const { return 2 * (side_bytes(1) + side_scale_bytes(1)); }
-  std::size_t delta_floats() const { return delta_layers > 0 ? delta.conv_floats() + delta.state_floats() : 0; }
-  std::size_t state_bytes() const { return static_cast<std::size_t>(delta_layers) * delta_floats() * sizeof(float); }
+  std::size_t state_bytes() const {
+    return static_cast<std::size_t>(delta_layers) * (delta_bytes.conv + delta_bytes.state);
+  }
   // Positions that a whole window is rounded up to, and what a stream of that window takes in all.
   static int rounded(int window) { return (window + 15) / 16 * 16; }
   std::size_t stream_bytes(int window) const {

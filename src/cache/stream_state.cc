@@ -114,8 +114,9 @@ Status StreamState::clear_states(Backend& backend) {
 }
 
 DeltaState StreamState::delta(int layer) const {
-  auto* base = static_cast<float*>(states_->data()) + static_cast<std::size_t>(layer) * shape_.delta_floats();
-  return {base, base + shape_.delta.conv_floats()};
+  const DeltaStateBytes& bytes = shape_.delta_bytes;
+  auto* base = static_cast<std::byte*>(states_->data()) + static_cast<std::size_t>(layer) * (bytes.conv + bytes.state);
+  return {reinterpret_cast<float*>(base), reinterpret_cast<float*>(base + bytes.conv)};
 }
 
 Status StreamState::record(Backend& backend, int rows) {

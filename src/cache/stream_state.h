@@ -50,15 +50,20 @@ class StreamState {
   int recorded() const { return recorded_; }
   // Where the next rows' inputs of a layer go: [mixed | a | b] a row; device memory. CHECKs that they fit.
   float* recorded_inputs(int layer, int first_row, int rows) const;
-  int record_width() const { return shape_.delta.conv_width() + 2 * shape_.delta.value_heads; }
-  void count_recorded(int rows) { recorded_ += rows; }
+  // [mixed | a | b], rounded up to whole 16 bytes.
+  int record_width() const { return (shape_.delta.conv_width() + 2 * shape_.delta.value_heads + 3) / 4 * 4; }
+  void count_recorded(int first_position, int rows) {
+    if (recorded_ == 0) record_position_ = first_position;
+    recorded_ += rows;
+  }
+  int record_position() const { return record_position_; }  // of the first recorded row
   // Back to the states at record().
   Status restore(Backend& backend);
   void stop_recording() { record_rows_ = recorded_ = 0; }
 
  private:
   CacheShape shape_;
-  int window_ = 0, record_rows_ = 0, recorded_ = 0;
+  int window_ = 0, record_rows_ = 0, recorded_ = 0, record_position_ = 0;
   KvMemory memory_;  // whole only
   std::unique_ptr<DeviceMemory> states_, start_, inputs_;
   PagePool* pool_ = nullptr;         // nullptr: whole

@@ -36,8 +36,7 @@ void Model::delta_layer(const Round& round, int layer, int index, Workspace& w) 
     backend_->copy_rows(of_piece(a), record.columns(in.width, a.width));
     backend_->copy_rows(of_piece(b), record.columns(in.width + a.width, b.width));
   }
-  ops::delta_conv(*backend_, in, shape, weights.delta, round.pieces, states, mixed);
-  ops::delta_rule(*backend_, mixed, a, b, shape, weights.delta, round.pieces, states, out);
+  ops::delta(*backend_, in, a, b, shape, weights.delta, round.pieces, states, mixed, out);
   const LinearInput gated =
       ops::gated_normed(out, z, shape.value_heads, shape.value_dim, weights.delta_norm, config_.norm_eps, out);
   ops::linear(*backend_, gated, {weights.delta_output.weight.get(), x, nullptr, x.data});
@@ -57,11 +56,10 @@ Status Model::roll_back(StreamState& stream, int kept, Workspace& w) const {
       const Matrix mixed(w.delta_mixed_, kept, shape.conv_width()), out(w.delta_out_, kept, shape.value_width());
       const Matrix a = record.columns(shape.conv_width(), shape.value_heads);
       const Matrix b = record.columns(shape.conv_width() + shape.value_heads, shape.value_heads);
-      const Piece piece{&stream, 0, kept, 0};
+      const Piece piece{&stream, 0, kept, stream.record_position()};
       const DeltaState state = stream.delta(index++);
-      ops::delta_conv(*backend_, record.columns(0, shape.conv_width()), shape, weights, {&piece, 1}, {&state, 1},
-                      mixed);
-      ops::delta_rule(*backend_, mixed, a, b, shape, weights, {&piece, 1}, {&state, 1}, out);
+      ops::delta(*backend_, record.columns(0, shape.conv_width()), a, b, shape, weights, {&piece, 1}, {&state, 1},
+                 mixed, out);
     }
   }
   stream.stop_recording();

@@ -76,7 +76,8 @@ Result<std::unique_ptr<Workspace>> Workspace::create(Backend& backend, const Mod
 
 CacheShape Model::cache_shape(DType dtype) const {
   const int recurrent = config_.recurrent_layers();
-  return {config_.layers - recurrent, config_.kv_heads, config_.head_dim, dtype, recurrent, delta_shape()};
+  return {config_.layers - recurrent, config_.kv_heads, config_.head_dim, dtype, recurrent, delta_shape(),
+          backend_->delta_state_bytes(delta_shape())};
 }
 
 void Model::attention_layer(const Round& round, int layer, int index, Workspace& w) const {
@@ -132,7 +133,7 @@ Status Model::forward(const Round& round, Workspace& w) const {
     mlp(layer, rows, w);
   }
   for (const Piece& piece : round.pieces)
-    if (piece.stream->recording()) piece.stream->count_recorded(piece.rows);
+    if (piece.stream->recording()) piece.stream->count_recorded(piece.first_position, piece.rows);
   const int wanted = static_cast<int>(round.logit_rows.size());
   w.final_ = Matrix(w.normed_, wanted, config_.hidden);
   if (wanted > 0) {

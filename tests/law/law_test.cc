@@ -205,6 +205,7 @@ TEST_P(RowLaw, RolledBackRows) {
     draft.insert(draft.end(), wrong.begin() + kept, wrong.end());
     run(20, draft.data(), 4, last.data());  // in two rounds: a record spans rounds
     run(24, draft.data() + 4, 2, last.data());
+    EXPECT_EQ(state->record_position(), 20) << "positions that a roll-back's rows have";
     ASSERT_TRUE(model.roll_back(*state, kept, *workspace).is_ok());
     run(20 + kept, ids.data() + 20 + kept, 20 - kept, last.data());
     const std::vector<float> wanted(expected.end() - static_cast<std::ptrdiff_t>(width), expected.end());
