@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/machine.h"
 #include "base/status.h"
 #include "cache/cache_view.h"
 #include "quant/affine.h"
@@ -189,6 +190,10 @@ class Backend {
   // Takes the memory that rounds within these limits (and all earlier ones) need; no round takes more.
   virtual Status reserve_round(const RoundLimits&) { return Status::ok(); }
   virtual std::vector<OpTime> op_times() const { return {}; }
+  // Bytes that weights, caches and workspaces may take in all (engine/memory_plan.h).
+  virtual std::size_t memory_bytes() const { return machine_memory(); }
+  // What a round costs beside its rows, in rows of a long prompt (schedule/plan.h): reading the weights, mostly.
+  virtual int round_cost() const { return 6; }
 
   // row_map: feature r of the packed weight is row row_map[r] of the file; may leave rows out. Empty: every row.
   virtual Result<std::unique_ptr<Weight>> pack(const AffineReader& reader, std::span<const int> row_map) = 0;

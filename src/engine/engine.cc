@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "engine/engine_stream.h"
-#include "schedule/plan.h"
 
 namespace steadfast {
 namespace {
@@ -18,29 +17,26 @@ double seconds(Clock::time_point from, Clock::time_point to) {
 }  // namespace
 
 Result<std::unique_ptr<Engine>> Engine::create(std::shared_ptr<LoadedModel> loaded, const EngineOptions& options) {
-  if (options.streams < 1 || options.streams > 4096)
-    return Status::error("--parallel {}: give a number from 1 to 4096", options.streams);
-  if (options.row_budget < 1) return Status::error("a round needs at least one row");
-  if (options.context < 0 || options.context > loaded->model->config().max_positions)
-    return Status::error("--context {}: the model was made for at most {} positions", options.context,
-                         loaded->model->config().max_positions);
-  if (options.context > 0) loaded->card.window = options.context;
-  std::unique_ptr<Engine> engine(new Engine(std::move(loaded), options));
-  const int rows = std::max(options.row_budget, options.streams);
-  engine->options_.row_budget = rows;
-  auto workspace = Workspace::create(*engine->loaded_->backend, engine->loaded_->model->config(), rows,
-                                     std::min(options.streams, kLogitRows));
+  auto plan = plan_memory(*loaded->model, loaded->kv_dtype, options);
+  if (!plan) return plan.status();
+  loaded->card.window = plan->context;
+  std::unique_ptr<Engine> engine(new Engine(std::move(loaded), options, *plan));
+  auto workspace = Workspace::create(*engine->loaded_->backend, engine->loaded_->model->config(), plan->rows,
+                                     plan->logit_rows);
   if (!workspace) return workspace.status();
   engine->workspace_ = std::move(*workspace);
   if (options.paged) {
-    if (auto status = engine->plan_pool(); !status) return status;
+    if (auto status = engine->make_pool(); !status) return status;
   }
   engine->thread_ = std::thread([raw = engine.get()] { raw->loop(); });
   return engine;
 }
 
-Engine::Engine(std::shared_ptr<LoadedModel> loaded, const EngineOptions& options)
-    : loaded_(std::move(loaded)), options_(options) {}
+Engine::Engine(std::shared_ptr<LoadedModel> loaded, const EngineOptions& options, const MemoryPlan& plan)
+    : loaded_(std::move(loaded)),
+      options_(options),
+      memory_(plan),
+      planner_({plan.rows, options.piece, options.prompt_share, loaded_->backend->round_cost()}) {}
 
 Engine::~Engine() {
   {
@@ -59,18 +55,16 @@ Result<ReplyHandle> Engine::submit(Request request, ReplyHandler handler) {
   if (request.max_tokens < 0) return Status::error("max_tokens {} is negative", request.max_tokens);
   const auto prompt = static_cast<std::int64_t>(request.prompt.size());
   if (prompt >= window)
-    return Status::error("the prompt has {} tokens; a stream holds {} positions here, prompt and reply together",
-                         prompt, window);
-  const int positions = pool_ ? std::min(window, pool_->pages() * pool_->page_positions()) : window;
-  if (prompt >= positions)
-    return Status::error("the prompt has {} tokens; the pool holds {} positions, prompt and reply together", prompt,
-                         positions);
-  const int room = positions - static_cast<int>(prompt);
+    return Status::error(
+        "the prompt has {} tokens; a stream holds {} positions here, prompt and reply together: a prompt of {} and a "
+        "reply of one token would fit",
+        prompt, window, window - 1);
+  const int room = window - static_cast<int>(prompt);
   const std::lock_guard lock(mutex_);
   auto stream = std::make_unique<Stream>(next_handle_++, std::move(request), std::move(handler), tokenizer());
   stream->limit = stream->request.max_tokens > 0 ? std::min(stream->request.max_tokens, room) : room;
   const ReplyHandle handle = stream->handle;
-  waiting_.push_back(std::move(stream));
+  insert(waiting_, std::move(stream));
   ++counters_.requests;
   counters_.prompt_tokens += static_cast<std::uint64_t>(prompt);
   ++counters_.streams_waiting;
@@ -107,39 +101,6 @@ void Engine::end(Stream& stream, FinishReason reason, std::string error) {
   if (stream.handler.on_end) stream.handler.on_end(last);
 }
 
-// Takes cancellations and newcomers; false: nothing to run.
-bool Engine::admit(std::unique_lock<std::mutex>& lock) {
-  std::vector<std::unique_ptr<Stream>> gone;
-  for (auto& stream : waiting_)
-    if (stop_ || cancelled_.count(stream->handle) != 0) gone.push_back(std::move(stream));
-  std::erase(waiting_, nullptr);
-  std::vector<Stream*> stopped;
-  for (auto& stream : running_)
-    if (stop_ || cancelled_.count(stream->handle) != 0) stopped.push_back(stream.get());
-  cancelled_.clear();
-  lock.unlock();  // handlers and allocation run without the lock
-  for (auto& stream : gone) end(*stream, FinishReason::kCancelled, "");
-  for (Stream* stream : stopped) end(*stream, FinishReason::kCancelled, "");
-  drop_ended();
-  lock.lock();
-  while (!waiting_.empty() && !stop_ && running_.size() < static_cast<std::size_t>(options_.streams) &&
-         fits_now(*waiting_.front())) {
-    auto stream = std::move(waiting_.front());
-    waiting_.pop_front();
-    lock.unlock();
-    const auto status = start_stream(*stream);
-    if (status)
-      running_.push_back(std::move(stream));
-    else
-      end(*stream, FinishReason::kError, status.message());
-    lock.lock();
-  }
-  counters_.streams_waiting = static_cast<int>(waiting_.size());
-  counters_.streams_running = static_cast<int>(running_.size());
-  count_memory();
-  return !running_.empty();
-}
-
 void Engine::drop_ended() {
   std::erase_if(running_, [](const auto& stream) { return stream->ended; });
 }
@@ -163,24 +124,18 @@ void Engine::loop() {
   }
 }
 
-void Engine::run_round() {
+// Plans, and finds memory for the plan: what follows is the round's rows, its members with the rows of each, and those
+// that draw.
+void Engine::choose_rows(Round& round, std::vector<std::pair<Stream*, int>>& members, std::vector<Stream*>& drawing) {
   std::vector<PlanInput> inputs;
-  std::vector<Stream*> order;  // running_ may shrink while pages are found
-  for (const auto& stream : running_) {
-    inputs.push_back({stream->pending()});
-    order.push_back(stream.get());
-  }
-  Round round;
-  std::vector<std::pair<Stream*, int>> members;  // and where each stood before
-  for (const PlanEntry& entry : plan_round(inputs, options_.row_budget, options_.piece)) {
-    Stream& stream = *order[static_cast<std::size_t>(entry.stream)];
-    if (stream.state == nullptr) continue;  // set aside for an older stream
-    const int rows = rows_allowed(stream, entry.rows);
-    if (!reserve(stream, rows)) continue;
-    members.emplace_back(&stream, rows);
+  for (const auto& stream : running_)
+    inputs.push_back({stream->pending(), rows_to_border(*stream), stream->replying(), stream->request.background});
+  for (const PlanEntry& entry : planner_.plan(inputs)) {
+    Stream& stream = *running_[static_cast<std::size_t>(entry.stream)];
+    if (stream.state == nullptr) continue;  // set aside for one before it
+    if (reserve(stream, entry.rows)) members.emplace_back(&stream, entry.rows);
   }
   std::erase_if(members, [](const auto& member) { return member.first->state == nullptr; });
-  std::vector<Stream*> drawing;
   for (auto& [stream, rows] : members) {
     round.add(*stream->state, stream->done, stream->tokens.data() + stream->done, rows);
     stream->done += rows;
@@ -189,6 +144,13 @@ void Engine::run_round() {
     drawing.push_back(stream);
   }
   return_set_aside();
+}
+
+void Engine::run_round() {
+  Round round;
+  std::vector<std::pair<Stream*, int>> members;
+  std::vector<Stream*> drawing;
+  choose_rows(round, members, drawing);
   if (members.empty()) return;
   const auto status = loaded_->model->forward(round, *workspace_);
   if (!status) {  // only the streams of this round fail

@@ -11,23 +11,13 @@
 
 #include "cache/prefix_index.h"
 #include "engine/load_model.h"
+#include "engine/memory_plan.h"
+#include "engine/options.h"
 #include "engine/service.h"
 #include "rows/draw.h"
+#include "schedule/plan.h"
 
 namespace steadfast {
-
-struct EngineOptions {
-  int streams = 1;       // that run at once; more wait
-  bool paged = false;    // keys and values on pages of one pool, prefixes shared; else a whole window a stream
-  int page = 256;        // positions a page
-  int pool_pages = 0;    // 0: planned from streams, context and memory (planned_pages)
-  int context = 0;       // positions a stream may hold; 0: the model's own
-  int row_budget = 512;  // rows a round
-  int piece = 0;         // the most rows of one prompt in a round (--chunk); 0: the budget
-};
-
-// Pages for `streams` windows of `context` positions, at most a quarter of the machine's memory, at least one window.
-int planned_pages(const CacheShape& shape, int page, int streams, int context);
 
 class Engine : public Service {
  public:
@@ -43,6 +33,7 @@ class Engine : public Service {
   void cancel(ReplyHandle handle) override;
   ServiceCounters counters() const override;
   const LoadedModel& loaded() const { return *loaded_; }
+  const MemoryPlan& memory() const { return memory_; }
   // For tests, while no stream runs: every page is free or kept.
   const PagePool* pool() const { return pool_.get(); }
   const PrefixIndex* prefixes() const { return prefixes_.get(); }
@@ -51,28 +42,45 @@ class Engine : public Service {
 
  private:
   struct Stream;
-  Engine(std::shared_ptr<LoadedModel> loaded, const EngineOptions& options);
+  using Streams = std::deque<std::unique_ptr<Stream>>;
+  Engine(std::shared_ptr<LoadedModel> loaded, const EngineOptions& options, const MemoryPlan& plan);
+  Status make_pool();
   void loop();
-  bool admit(std::unique_lock<std::mutex>& lock);
   void end(Stream& stream, FinishReason reason, std::string error);
+  void drop_ended();
+
+  // engine.cc: a round.
   void run_round();
+  void choose_rows(Round& round, std::vector<std::pair<Stream*, int>>& members, std::vector<Stream*>& drawing);
   Status draw_all(std::span<Stream* const> drawing);
   void commit(Stream& stream, Drawn& drawn);
   void deliver(Stream& stream, TokenId id, std::string text, std::vector<TokenLogprob> logprobs);
-  void drop_ended();
-  Status start_stream(Stream& stream);
-  bool fits_now(const Stream& stream) const;
-  bool reserve(Stream& stream, int rows);
-  bool set_aside_newest(const Stream& needy);
-  int rows_allowed(const Stream& stream, int rows) const;
-  void keep_pages(Stream& stream, int before);
+
+  // engine_admission.cc: who runs. Functions that take the lock may let go of it for a while.
+  bool admit(std::unique_lock<std::mutex>& lock);
+  void end_cancelled(std::unique_lock<std::mutex>& lock);
+  int next_waiting();
+  void start(std::unique_lock<std::mutex>& lock, int index);
+  bool fits_now(const Stream& stream);
+  bool set_aside_background();
+  bool set_aside_last(const Stream& needy);
+  void set_aside(Stream& stream);
   void return_set_aside();
+  static void insert(Streams& streams, std::unique_ptr<Stream> stream);
+
+  // engine_memory.cc: what a stream holds.
+  Status start_stream(Stream& stream);
+  int pages_for(const Stream& stream) const;
+  bool reserve(Stream& stream, int rows);
+  int rows_to_border(const Stream& stream) const;
+  void keep_pages(Stream& stream, int before);
   void count_round(std::span<const std::pair<Stream*, int>> members);
   void count_memory();
-  Status plan_pool();
 
   std::shared_ptr<LoadedModel> loaded_;
   EngineOptions options_;
+  MemoryPlan memory_;
+  RoundPlanner planner_;
   std::unique_ptr<Workspace> workspace_;
   std::unique_ptr<PagePool> pool_;         // paged only
   std::unique_ptr<PrefixIndex> prefixes_;  // paged only; after the pool: freed first
@@ -81,13 +89,13 @@ class Engine : public Service {
 
   mutable std::mutex mutex_;  // guards what follows, up to the thread
   std::condition_variable wake_;
-  std::deque<std::unique_ptr<Stream>> waiting_;
+  Streams waiting_;  // both lines in order of precedence (Stream::before)
   std::set<ReplyHandle> cancelled_;
   ReplyHandle next_handle_ = 1;
   ServiceCounters counters_;
   bool stop_ = false;
 
-  std::vector<std::unique_ptr<Stream>> running_;  // the engine thread's own
+  Streams running_;  // the engine thread's own
   std::thread thread_;
 };
 

@@ -31,10 +31,17 @@ struct Engine::Stream {
   ReplyWriter writer;
   std::unique_ptr<StreamState> state;  // nullptr while waiting, or set aside
   ReplyPath path;
+  int passed = 0;                      // how often a younger stream started before it
   bool began = false;
   bool ended = false;
   Clock::time_point submitted = Clock::now(), started, first_token;
 
+  // Others' streams go before the background's, in each the older first.
+  bool before(const Stream& other) const {
+    return std::pair(request.background, handle) < std::pair(other.request.background, other.handle);
+  }
+  // Its pending token is its reply's next one. A stream that is computed again, after it was set aside, is a prompt.
+  bool replying() const { return !history.reply.empty() && pending() == 1; }
   int pending() const { return static_cast<int>(tokens.size()) - done; }
 };
 

@@ -18,50 +18,62 @@ ModelShapes shapes_of(const ModelConfig& config, DType kv_dtype) {
           kv_dtype};
 }
 
+namespace {
+
+// Floats that `rows` rows of a part take; parts begin at multiples of 16.
+std::size_t extent(int width, int rows) {
+  return (static_cast<std::size_t>(width) * static_cast<std::size_t>(rows) + 15) / 16 * 16;
+}
+
+}  // namespace
+
+std::vector<std::pair<float**, int>> Workspace::parts(const ModelConfig& config) {
+  const int half = config.rope.dims / 2, value = config.linear.value_heads * config.linear.value_dim;
+  const int conv = 2 * config.linear.key_heads * config.linear.key_dim + value;
+  return {{&x_, config.hidden},
+          {&normed_, config.hidden},
+          {&query_, config.query_width()},
+          {&key_, config.kv_width()},
+          {&value_, config.kv_width()},
+          {&mixed_, config.query_width()},
+          {&gate_, config.intermediate},
+          {&up_, config.intermediate},
+          {&cosine_, half},
+          {&sine_, half},
+          {&query_gate_, config.output_gate ? config.query_width() : 0},
+          {&delta_in_, conv},
+          {&delta_mixed_, conv},
+          {&delta_z_, value},
+          {&delta_out_, value},
+          {&delta_a_, config.linear.value_heads},
+          {&delta_b_, config.linear.value_heads}};
+}
+
+std::size_t Workspace::bytes(const ModelConfig& config, int max_rows, int logit_rows) {
+  std::size_t floats = static_cast<std::size_t>(logit_rows) * static_cast<std::size_t>(config.vocab) +
+                       static_cast<std::size_t>(config.rope.dims / 2);
+  for (const auto& [pointer, width] : Workspace().parts(config)) floats += extent(width, max_rows);
+  return floats * sizeof(float);
+}
+
 Result<std::unique_ptr<Workspace>> Workspace::create(Backend& backend, const ModelConfig& config, int max_rows,
                                                      int logit_rows, std::size_t positions) {
   auto w = std::make_unique<Workspace>();
   w->max_rows_ = max_rows;
   w->logit_rows_ = logit_rows;
-  const int half = config.rope.dims / 2, value = config.linear.value_heads * config.linear.value_dim;
-  const int conv = 2 * config.linear.key_heads * config.linear.key_dim + value;
-  const std::pair<float**, int> parts[] = {{&w->x_, config.hidden},
-                                           {&w->normed_, config.hidden},
-                                           {&w->query_, config.query_width()},
-                                           {&w->key_, config.kv_width()},
-                                           {&w->value_, config.kv_width()},
-                                           {&w->mixed_, config.query_width()},
-                                           {&w->gate_, config.intermediate},
-                                           {&w->up_, config.intermediate},
-                                           {&w->cosine_, half},
-                                           {&w->sine_, half},
-                                           {&w->query_gate_, config.output_gate ? config.query_width() : 0},
-                                           {&w->delta_in_, conv},
-                                           {&w->delta_mixed_, conv},
-                                           {&w->delta_z_, value},
-                                           {&w->delta_out_, value},
-                                           {&w->delta_a_, config.linear.value_heads},
-                                           {&w->delta_b_, config.linear.value_heads}};
-  constexpr std::size_t kAlign = 16;
-  std::size_t floats = 0;
-  const auto extent = [&](int width) {
-    return (static_cast<std::size_t>(width) * static_cast<std::size_t>(max_rows) + kAlign - 1) / kAlign * kAlign;
-  };
-  for (const auto& [pointer, width] : parts) floats += extent(width);
-  const std::size_t logits =
-      static_cast<std::size_t>(logit_rows) * static_cast<std::size_t>(config.vocab) + static_cast<std::size_t>(half);
-  auto memory = backend.allocate((floats + logits) * sizeof(float));
+  auto memory = backend.allocate(bytes(config, max_rows, logit_rows));
   if (!memory) return memory.status();
   w->memory_ = std::move(*memory);
   auto* at = static_cast<float*>(w->memory_->data());
-  for (const auto& [pointer, width] : parts) {
+  for (const auto& [pointer, width] : w->parts(config)) {
     *pointer = at;
-    at += extent(width);
+    at += extent(width, max_rows);
   }
   RoundLimits limits;
   limits.rows = max_rows;
   limits.logit_rows = logit_rows;
-  limits.widest = std::max({config.hidden, config.intermediate, config.query_width(), value});
+  limits.widest = std::max({config.hidden, config.intermediate, config.query_width(),
+                            config.linear.value_heads * config.linear.value_dim});
   limits.vocab = config.vocab;
   limits.positions = positions > 0 ? positions : static_cast<std::size_t>(config.max_positions);
   limits.shapes = shapes_of(config);

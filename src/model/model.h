@@ -17,6 +17,7 @@ class Workspace {
   // logit_rows: rows of logits at a time. positions: of all streams' caches together; 0: one of the model's window.
   static Result<std::unique_ptr<Workspace>> create(Backend& backend, const ModelConfig& config, int max_rows,
                                                    int logit_rows = 16, std::size_t positions = 0);
+  static std::size_t bytes(const ModelConfig& config, int max_rows, int logit_rows = 16);  // that create() allocates
   int max_rows() const { return max_rows_; }
   int logit_rows() const { return logit_rows_; }
   // After forward(): the normed hidden states of the round's logit rows, [logit_rows, hidden].
@@ -24,6 +25,7 @@ class Workspace {
 
  private:
   friend class Model;
+  std::vector<std::pair<float**, int>> parts(const ModelConfig& config);  // and floats a row of each
   int max_rows_ = 0, logit_rows_ = 0;
   std::unique_ptr<DeviceMemory> memory_;
   float *x_ = nullptr, *normed_ = nullptr, *query_ = nullptr, *key_ = nullptr, *value_ = nullptr, *mixed_ = nullptr;
