@@ -7,7 +7,7 @@ namespace {
 
 struct InfoOptions {
   ModelOptions model;
-  int context = 0;
+  int context = 0, parallel = 4;
   bool json = false;
 };
 
@@ -55,11 +55,26 @@ void print(const nlohmann::ordered_json& j) {
     line("state", fmt::format("{} a stream, at any length", mib(j["state_bytes"].get<std::size_t>())));
   line("stream",
        fmt::format("{} in all at {} positions", mib(j["stream_bytes"].get<std::size_t>()), number("context")));
+  line("plan", j["memory"].contains("sentence") ? j["memory"]["sentence"].get<std::string>()
+                                                : "refused: " + j["memory"]["refused"].get<std::string>());
   line("runs on", j["backend"].get<std::string>());
   line("gpu", j["gpu"].get<std::string>());
   line("text", fmt::format("tokenizer: {}, chat template: {}", j["tokenizer"].get<bool>() ? "yes" : "no",
                            j["chat_template"].get<bool>() ? "yes" : "no"));
   for (const auto& note : j["notes"]) line("note", note.get<std::string>());
+}
+
+// What `serve` would plan with these options, or why it would refuse.
+nlohmann::ordered_json memory_of(const LoadedModel& loaded, const InfoOptions& options) {
+  EngineOptions engine;
+  engine.streams = options.parallel;
+  engine.context = options.context;
+  options.model.apply(engine);
+  const auto plan = plan_memory(*loaded.model, loaded.kv_dtype, engine);
+  if (!plan) return {{"refused", plan.message()}};
+  auto json = plan->json();
+  json["sentence"] = plan->sentence();
+  return json;
 }
 
 int run(const InfoOptions& options) {
@@ -68,7 +83,8 @@ int run(const InfoOptions& options) {
   const int most = (*loaded)->model->config().max_positions;
   if (options.context < 0 || options.context > most)
     return misuse(fmt::format("--context {}: use 1 to {}", options.context, most));
-  const auto json = describe(**loaded, options.context > 0 ? options.context : most);
+  auto json = describe(**loaded, options.context > 0 ? options.context : most);
+  json["memory"] = memory_of(**loaded, options);
   if (options.json)
     fmt::print("{}\n", json.dump());
   else
@@ -84,6 +100,9 @@ void add_info(CLI::App& app, int& exit_status) {
   options->model.add_to(*command);
   command->add_option("--context", options->context,
                       "Positions of a stream, for the memory plan (default: the model's)");
+  command->add_option("--parallel", options->parallel, "Streams computed at once, for the memory plan")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
   command->add_flag("--json", options->json, "Print one JSON object");
   command->callback([options, &exit_status] { exit_status = run(*options); });
 }

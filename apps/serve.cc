@@ -23,6 +23,7 @@ struct ServeOptions {
   ServerOptions server;
   std::string api_key_file, drafter;
   int parallel = 4, context = 0, max_queue = 64;
+  double prompt_share = EngineOptions().prompt_share;
   bool no_drafts = false;
 };
 
@@ -105,9 +106,11 @@ int run(ServeOptions& options) {
   EngineOptions engine_options;
   engine_options.streams = options.parallel;
   engine_options.context = options.context;
+  engine_options.prompt_share = options.prompt_share;
   options.model.apply(engine_options);
   auto engine = Engine::create(std::move(*loaded), engine_options);
   if (!engine) return fail(engine.status());
+  spdlog::info("{}", (*engine)->memory().sentence());
   stop_event = eventfd(0, EFD_CLOEXEC);
   if (stop_event < 0) return fail(Status::error("the system gives no event descriptor; close other programs"));
   options.server.streams = options.parallel + options.max_queue;
@@ -140,8 +143,13 @@ void add_serve(CLI::App& app, int& exit_status) {
       ->capture_default_str();
   command
       ->add_option("--context", options->context,
-                   "Positions of a stream, prompt and reply together; 0: the model's own")
+                   "Positions of a stream, prompt and reply together; 0: the model's own, or as many as memory allows")
       ->check(CLI::Range(0, 1 << 30))
+      ->capture_default_str();
+  command
+      ->add_option("--prompt-share", options->prompt_share,
+                   "The part of the time that other streams' prompts may take while replies run, 0.01 to 1")
+      ->check(CLI::Range(0.01, 1.0))
       ->capture_default_str();
   command->add_option("--timeout", server.reply_seconds, "Seconds that a reply may take; 0: any time")
       ->check(CLI::Range(0.0, 1e9))

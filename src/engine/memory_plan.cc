@@ -33,9 +33,9 @@ class Planner {
     fixed_.streams = options.streams;
     fixed_.rows = std::max(options.row_budget, options.streams);
     fixed_.weights = model.weights().bytes();
-    fixed_.workspace =
-        Workspace::bytes(config, fixed_.rows) +
-        static_cast<std::size_t>(options.streams) * static_cast<std::size_t>(config.vocab) * sizeof(float);
+    fixed_.workspace = Workspace::bytes(config, fixed_.rows) + static_cast<std::size_t>(options.streams) *
+                                                                   static_cast<std::size_t>(config.vocab) *
+                                                                   sizeof(float);
     fixed_.states = static_cast<std::size_t>(options.streams) * shape_.state_bytes();
     fixed_.memory = options.memory > 0 ? options.memory : model.backend().memory_bytes();
     fixed_.page = options.paged ? options.page : 0;
@@ -139,18 +139,12 @@ std::string MemoryPlan::sentence() const {
 }
 
 nlohmann::ordered_json MemoryPlan::json() const {
-  return {{"streams", streams},
-          {"context", context},
-          {"weights_bytes", weights},
-          {"workspace_bytes", workspace},
-          {"windows_bytes", windows},
-          {"page", page},
-          {"pages", pages},
-          {"pool_bytes", pool},
-          {"states_bytes", states},
-          {"kept_states_bytes", kept_states},
-          {"total_bytes", total()},
-          {"memory_bytes", memory}};
+  return {{"streams", streams},       {"context", context},
+          {"weights_bytes", weights}, {"workspace_bytes", workspace},
+          {"windows_bytes", windows}, {"page", page},
+          {"pages", pages},           {"pool_bytes", pool},
+          {"states_bytes", states},   {"kept_states_bytes", kept_states},
+          {"total_bytes", total()},   {"memory_bytes", memory}};
 }
 
 }  // namespace steadfast

@@ -6,15 +6,15 @@
 namespace steadfast {
 
 struct EngineOptions {
-  int streams = 1;             // that run at once; more wait
-  bool paged = false;          // keys and values on pages of one pool, prefixes shared; else a whole window a stream
-  int page = 256;              // positions a page
-  int pool_pages = 0;          // 0: planned from streams, context and memory (memory_plan.h)
-  int context = 0;             // positions a stream may hold; 0: the model's own, or as many as memory allows
-  int row_budget = 512;        // rows a round
-  int piece = 0;               // the most rows of one prompt in a round (--chunk); 0: the budget
-  double prompt_share = 0.5;   // of the time while replies run, for prompts (schedule/plan.h)
-  std::size_t memory = 0;      // bytes that may be planned; 0: what the device has
+  int streams = 1;            // that run at once; more wait
+  bool paged = false;         // keys and values on pages of one pool, prefixes shared; else a whole window a stream
+  int page = 256;             // positions a page
+  int pool_pages = 0;         // 0: planned from streams, context and memory (memory_plan.h)
+  int context = 0;            // positions a stream may hold; 0: the model's own, or as many as memory allows
+  int row_budget = 512;       // rows a round
+  int piece = 0;              // the most rows of one prompt in a round (--chunk); 0: the budget
+  double prompt_share = 0.5;  // of the time while replies run, for prompts (schedule/plan.h)
+  std::size_t memory = 0;     // bytes that may be planned; 0: what the device has
 };
 
 }  // namespace steadfast

@@ -36,7 +36,7 @@ struct Request {
   std::vector<TokenId> stop_ids;  // end the reply, besides the model's own; not part of its text
   std::vector<std::string> stop;  // stop strings: end the reply before their first occurrence
   bool ignore_eos = false;
-  int top_logprobs = -1;  // -1: none; 0..20: of every token, from the raw logits
+  int top_logprobs = -1;    // -1: none; 0..20: of every token, from the raw logits
   bool background = false;  // when, not what: computed in what other streams leave, and set aside first
 };
 

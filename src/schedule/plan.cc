@@ -38,9 +38,7 @@ int RoundPlanner::allowance(int replies, int left) {
 }
 
 // What the share allowed and nobody wanted, or the budget could not hold, is not saved up: credit stays below one row.
-void RoundPlanner::settle(int used, bool limited) {
-  credit_ = limited ? std::clamp(credit_ - used, 0.0, 1.0) : 0;
-}
+void RoundPlanner::settle(int used, bool limited) { credit_ = limited ? std::clamp(credit_ - used, 0.0, 1.0) : 0; }
 
 // Half to the oldest prompt, so that none waits for ever; the rest to the shortest, then the next one.
 void RoundPlanner::share_out(std::span<const int> prompts, int& rows, Draft& draft) {

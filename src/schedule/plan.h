@@ -2,8 +2,8 @@
 // and what they promise. By the row law no plan changes a reply: a plan decides only when its tokens come.
 //
 // Replies' next tokens come first. While replies run, all other rows are paid for from the prompts' share of the time,
-// with a round of n rows taken to last round_cost + n. Prompts share their rows between the oldest, which gets half, and
-// the shortest. Background streams get what the others leave.
+// with a round of n rows taken to last round_cost + n. Prompts share their rows between the oldest, which gets half,
+// and the shortest. Background streams get what the others leave.
 #pragma once
 
 #include <span>

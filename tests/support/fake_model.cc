@@ -53,15 +53,15 @@ nlohmann::json config_of(FakeKind kind, int max_positions) {
                            {"rope_theta", 10000.0},
                            {"tie_word_embeddings", true}};
   if (kind == FakeKind::kDense) return config;
-  config.update({{"model_type", "qwen3_5_text"},
-                 {"full_attention_interval", 2},
-                 {"linear_conv_kernel_dim", kTaps},
-                 {"linear_key_head_dim", kKeyDim},
-                 {"linear_num_key_heads", kKeyHeads},
-                 {"linear_num_value_heads", kValueHeads},
-                 {"linear_value_head_dim", kValueDim},
-                 {"rope_parameters",
-                  {{"rope_type", "default"}, {"rope_theta", 10000.0}, {"partial_rotary_factor", 0.5}}}});
+  config.update(
+      {{"model_type", "qwen3_5_text"},
+       {"full_attention_interval", 2},
+       {"linear_conv_kernel_dim", kTaps},
+       {"linear_key_head_dim", kKeyDim},
+       {"linear_num_key_heads", kKeyHeads},
+       {"linear_num_value_heads", kValueHeads},
+       {"linear_value_head_dim", kValueDim},
+       {"rope_parameters", {{"rope_type", "default"}, {"rope_theta", 10000.0}, {"partial_rotary_factor", 0.5}}}});
   return config;
 }
 

@@ -1,10 +1,10 @@
-// A backend for tests of streams, pages, prefixes and plans. Tokens follow from a hash of all that a stream was fed, and
-// everything that a stream holds is checked when it is read: each position of its cache holds (token, position, hash of
-// the history), and so do its recurrent states. What is wrong is counted, with a sentence for the first ones.
+// A backend for tests of streams, pages, prefixes and plans. Tokens follow from a hash of all that a stream was fed,
+// and everything that a stream holds is checked when it is read: each position of its cache holds (token, position,
+// hash of the history), and so do its recurrent states. What is wrong is counted, with a sentence for the first ones.
 // The ordinary Model, StreamState, PagePool, PrefixIndex and Engine run on it; 100,000s of rows a second.
 //
-// A row of activations carries a Mark in its first floats, from embed to the head; ops hand it on. So every width of the
-// model must be at least kMarkFloats; heads must have at least 16 dims, whose elements hold a byte each.
+// A row of activations carries a Mark in its first floats, from embed to the head; ops hand it on. So every width of
+// the model must be at least kMarkFloats; heads must have at least 16 dims, whose elements hold a byte each.
 #pragma once
 
 #include <atomic>
@@ -40,7 +40,7 @@ class Ledger {
   friend class Memory;
   friend class FakeBackend;
   struct Fed {
-    int next = 0, last = 0;  // the position that follows, and the first one of the last piece
+    int next = 0, last = 0;   // the position that follows, and the first one of the last piece
     bool may_return = false;  // the last piece was recorded, to be rolled back perhaps
   };
   mutable std::mutex mutex_;

@@ -93,8 +93,7 @@ void FakeBackend::store_kv(const Matrix& keys, const Matrix& values, const Cache
           ledger_->fault(
               fmt::format("position {}: page {} was written while {} hold it", position, page, pool_->count(page)));
       }
-      store<Element>(view, position,
-                     {position, mark.token, chain(before, mark.token, position) ^ salt(mark.layers)});
+      store<Element>(view, position, {position, mark.token, chain(before, mark.token, position) ^ salt(mark.layers)});
     }
   });
 }

@@ -62,7 +62,8 @@ void FakeBackend::delta_rule(const Matrix& mixed, const Matrix&, const Matrix&, 
       Mark mark = read(mixed.row(row));
       const std::uint64_t here = chain(seen.chain, mark.token, seen.positions);
       if (here != mark.history)
-        ledger_->fault(fmt::format("position {}: convolution and recurrent state are of two histories", seen.positions));
+        ledger_->fault(
+            fmt::format("position {}: convolution and recurrent state are of two histories", seen.positions));
       mark.history = here;
       mark.hash = after_layer(mark.hash, here, mark.layers);
       ++mark.layers;
