@@ -8,8 +8,6 @@
 namespace steadfast {
 namespace {
 
-constexpr int kLogitRows = 64;  // draws at a time
-
 double seconds(Clock::time_point from, Clock::time_point to) {
   return std::chrono::duration<double>(to - from).count();
 }
@@ -22,7 +20,7 @@ Result<std::unique_ptr<Engine>> Engine::create(std::shared_ptr<LoadedModel> load
   loaded->card.window = plan->context;
   std::unique_ptr<Engine> engine(new Engine(std::move(loaded), options, *plan));
   auto workspace = Workspace::create(*engine->loaded_->backend, engine->loaded_->model->config(), plan->rows,
-                                     plan->logit_rows);
+                                     plan->logit_rows, plan->positions());
   if (!workspace) return workspace.status();
   engine->workspace_ = std::move(*workspace);
   if (options.paged) {

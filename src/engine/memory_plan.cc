@@ -6,7 +6,8 @@
 namespace steadfast {
 namespace {
 
-constexpr int kGrain = 16;  // positions that windows are rounded to
+constexpr int kGrain = 16;      // positions that windows are rounded to
+constexpr int kLogitRows = 64;  // draws at a time
 
 std::string human(std::size_t bytes) {
   const double mib = static_cast<double>(bytes) / (1 << 20);
@@ -33,10 +34,8 @@ class Planner {
     fixed_.streams = options.streams;
     fixed_.rows = std::max(options.row_budget, options.streams);
     fixed_.weights = model.weights().bytes();
-    fixed_.workspace = Workspace::bytes(config, fixed_.rows) + static_cast<std::size_t>(options.streams) *
-                                                                   static_cast<std::size_t>(config.vocab) *
-                                                                   sizeof(float);
-    fixed_.states = static_cast<std::size_t>(options.streams) * shape_.state_bytes();
+    fixed_.logit_rows = std::min(options.streams, kLogitRows);
+    fixed_.workspace = Workspace::bytes(config, fixed_.rows, fixed_.logit_rows);
     fixed_.memory = options.memory > 0 ? options.memory : model.backend().memory_bytes();
     fixed_.page = options.paged ? options.page : 0;
   }

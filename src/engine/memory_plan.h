@@ -12,7 +12,7 @@ namespace steadfast {
 
 struct MemoryPlan {
   // As the engine will use them.
-  int streams = 0, context = 0, rows = 0;
+  int streams = 0, context = 0, rows = 0, logit_rows = 0;
   int page = 0, pages = 0;  // 0 without a pool
   // Bytes.
   std::size_t weights = 0;
@@ -23,6 +23,10 @@ struct MemoryPlan {
   std::size_t kept_states = 0;  // the most that kept prefixes' recurrent states may take
   std::size_t memory = 0;       // there is
 
+  std::size_t positions() const {  // of all caches together
+    return pages > 0 ? static_cast<std::size_t>(pages) * static_cast<std::size_t>(page)
+                     : static_cast<std::size_t>(streams) * static_cast<std::size_t>(context);
+  }
   std::size_t total() const { return weights + workspace + windows + pool + states + kept_states; }
   // "memory: 1.2 GiB of 16.0 GiB: weights 600 MiB, ..."
   std::string sentence() const;

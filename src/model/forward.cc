@@ -72,8 +72,8 @@ Result<std::unique_ptr<Workspace>> Workspace::create(Backend& backend, const Mod
   RoundLimits limits;
   limits.rows = max_rows;
   limits.logit_rows = logit_rows;
-  limits.widest = std::max({config.hidden, config.intermediate, config.query_width(),
-                            config.linear.value_heads * config.linear.value_dim});
+  limits.widest = std::max(
+      {config.hidden, config.intermediate, config.query_width(), config.linear.value_heads * config.linear.value_dim});
   limits.vocab = config.vocab;
   limits.positions = positions > 0 ? positions : static_cast<std::size_t>(config.max_positions);
   limits.shapes = shapes_of(config);

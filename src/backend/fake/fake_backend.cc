@@ -158,20 +158,23 @@ void FakeBackend::check_rotation(const Mark& mark, int position) {
     ledger_->fault(fmt::format("token {} at position {} was rotated for another position", mark.token, position));
 }
 
-// The first layer of a round: each stream goes on where it stood.
+// The first layer of a round: each stream goes on where it stood. A whole window may be handed to a new stream, which
+// begins anywhere in what the window holds; a recorded piece may be taken back.
 void FakeBackend::begin_round(std::span<const Piece> pieces) {
   if (on_round_) on_round_(pieces);
   for (const Piece& piece : pieces) {
-    const std::lock_guard lock(ledger_->mutex_);
-    const auto [entry, fresh] = ledger_->fed_.try_emplace(piece.stream->state_data());
-    Ledger::Fed& fed = entry->second;
-    const bool returned = fed.may_return && piece.first_position > fed.last && piece.first_position < fed.next;
-    if (!fresh && piece.first_position != fed.next && !returned) {
-      ++ledger_->faults_;
-      ledger_->sentences_.push_back(
-          fmt::format("a stream that stood at position {} was fed position {}", fed.next, piece.first_position));
+    const bool whole = piece.stream->view(0).page_shift == CacheView().page_shift;
+    std::string wrong;
+    {
+      const std::lock_guard lock(ledger_->mutex_);
+      const auto [entry, fresh] = ledger_->fed_.try_emplace(piece.stream->state_data());
+      Ledger::Fed& fed = entry->second;
+      const bool back = piece.first_position < fed.next && (whole || (fed.recorded && piece.first_position > fed.last));
+      if (!fresh && piece.first_position != fed.next && !back)
+        wrong = fmt::format("a stream that stood at position {} was fed position {}", fed.next, piece.first_position);
+      fed = {piece.first_position + piece.rows, piece.first_position, piece.stream->recording()};
     }
-    fed = {piece.first_position + piece.rows, piece.first_position, piece.stream->recording()};
+    if (!wrong.empty()) ledger_->fault(std::move(wrong));
   }
 }
 

@@ -40,8 +40,8 @@ class Ledger {
   friend class Memory;
   friend class FakeBackend;
   struct Fed {
-    int next = 0, last = 0;   // the position that follows, and the first one of the last piece
-    bool may_return = false;  // the last piece was recorded, to be rolled back perhaps
+    int next = 0, last = 0;  // the position that follows, and the first one of the last piece
+    bool recorded = false;   // the last piece may be rolled back
   };
   mutable std::mutex mutex_;
   std::vector<std::string> sentences_;
@@ -70,6 +70,7 @@ class FakeBackend : public Backend {
   void copy_rows(const Matrix& from, const Matrix& to) override;
 
   void embed(const Weight& table, std::span<const TokenId> ids, const Matrix& out) override;
+  using Backend::linear;
   void linear(const Matrix& x, std::span<const LinearJob> jobs) override;
   void rms_norm(const Matrix& x, const float* weight, float eps, const Matrix& out) override;
   void head_norm(const Matrix&, int, int, const float*, float) override {}

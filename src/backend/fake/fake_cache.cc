@@ -87,7 +87,7 @@ void FakeBackend::store_kv(const Matrix& keys, const Matrix& values, const Cache
       std::uint64_t before = kStart;
       bool same = true;
       if (position > 0) before = load<Element>(view, position - 1, same).chain ^ salt(mark.layers);
-      if (pool_ != nullptr) {
+      if (pool_ != nullptr && view.page_shift != CacheView().page_shift) {  // not a whole window
         const int page = view.pages[position >> view.page_shift];
         if (pool_->count(page) != 1)
           ledger_->fault(
