@@ -110,6 +110,17 @@ void read_stream(FieldReader& fields, Generation& out) {
   if (inner.error()) fields.fail(*inner.error());
 }
 
+// When a request is computed: OpenAI's tier for work that may wait, or vLLM's number, where more is later.
+void read_priority(FieldReader& fields, Generation& out) {
+  const Json* tier = fields.find("service_tier");
+  out.background = tier != nullptr && *tier == "flex";
+  const auto priority = fields.integer("priority", -kMostTokens, kMostTokens);
+  if (!priority) return;
+  if (*priority < 0)
+    return fields.fail("priority", "'priority' must be 0, or more for work that may wait; nothing goes before 0");
+  out.background = out.background || *priority > 0;
+}
+
 }  // namespace
 
 Generation read_generation(FieldReader& fields, const ModelCard& card, const RequestLimits& limits) {
@@ -122,6 +133,7 @@ Generation read_generation(FieldReader& fields, const ModelCard& card, const Req
     out.max_tokens = static_cast<int>(*most);
   }
   out.ignore_eos = fields.boolean("ignore_eos").value_or(false);
+  read_priority(fields, out);
   out.choices = static_cast<int>(fields.integer("n", 1, limits.choices).value_or(1));
   return out;
 }
@@ -156,7 +168,6 @@ void refuse_unsupported(FieldReader& fields) {
       {"return_tokens_as_token_ids", "use /tokenize", false},
       {"return_token_ids", "use /tokenize", false},
       {"prompt_embeds", "send text or token ids", nullptr},
-      {"priority", "requests are served in the order in which they come", 0},
       {"thinking_token_budget", "use 'enable_thinking' or 'max_tokens'", nullptr},
       {"repeat_penalty", "its name here is 'repetition_penalty'", 1.0},
       {"typical_p", kSampler, 1.0},
@@ -185,6 +196,7 @@ Request make_request(const Generation& generation, std::vector<TokenId> prompt, 
   request.stop = generation.stop;
   request.ignore_eos = generation.ignore_eos;
   request.top_logprobs = generation.top_logprobs;
+  request.background = generation.background;
   request.stop_ids = generation.stop_ids;
   if (!generation.has_seed) request.sampling.seed = 0;
   const std::uint64_t seed = generation.has_seed ? generation.sampling.seed : default_seed(request);

@@ -27,7 +27,8 @@ struct Generation {
   std::vector<TokenId> stop_ids;  // the request's own, beside the model's
   bool ignore_eos = false;
   int choices = 1;
-  int top_logprobs = -1;  // read by the endpoint's own schema
+  int top_logprobs = -1;    // read by the endpoint's own schema
+  bool background = false;  // service_tier "flex", or a priority above 0
   bool stream = false;
   bool include_usage = false;
 };
