@@ -31,7 +31,7 @@ struct Engine::Stream {
   ReplyWriter writer;
   std::unique_ptr<StreamState> state;  // nullptr while waiting, or set aside
   ReplyPath path;
-  int passed = 0;                      // how often a younger stream started before it
+  int passed = 0;  // how often a younger stream started before it
   bool began = false;
   bool ended = false;
   Clock::time_point submitted = Clock::now(), started, first_token;

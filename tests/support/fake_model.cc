@@ -121,14 +121,11 @@ FakeModel fake_model(FakeKind kind, int max_positions, DType kv_dtype) {
   model.loaded->model = std::make_unique<Model>(std::move(*config), std::move(*weights), *backend);
   model.loaded->backend = std::move(backend);
   model.loaded->kv_dtype = kv_dtype;
-  model.loaded->card = {.name = "fake",
-                        .family = model.loaded->model->config().family,
-                        .digest = "fake",
-                        .vocab_size = kFakeVocab,
-                        .window = max_positions,
-                        .created = 0,
-                        .defaults = {},
-                        .eos_ids = {}};
+  ModelCard& card = model.loaded->card;
+  card.name = card.digest = "fake";
+  card.family = model.loaded->model->config().family;
+  card.vocab_size = kFakeVocab;
+  card.window = max_positions;
   return model;
 }
 

@@ -60,6 +60,7 @@ class FakeBackend : public Backend {
   void on_round(std::function<void(std::span<const Piece>)> seen) { on_round_ = std::move(seen); }
 
   std::string describe() const override { return "fake"; }
+  std::string target() const override { return "fake"; }
   Act act() const override { return Act::kF32; }
   Result<std::unique_ptr<Weight>> pack(const AffineReader& reader, std::span<const int> row_map) override;
   Result<std::unique_ptr<Weight>> pack(const DenseReader& reader, std::span<const int> row_map) override;

@@ -12,14 +12,9 @@ struct Read {
 };
 
 Read read(const Json& body) {
-  const ModelCard card{.name = "m",
-                       .family = "llama",
-                       .digest = "d",
-                       .vocab_size = 100,
-                       .window = 64,
-                       .created = 0,
-                       .defaults = {},
-                       .eos_ids = {}};
+  ModelCard card;
+  card.vocab_size = 100;
+  card.window = 64;
   FieldReader fields(body, "");
   const Generation generation = read_generation(fields, card, {});
   return {make_request(generation, card, {1, 2, 3}, 0), fields.error()};
