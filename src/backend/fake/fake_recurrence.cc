@@ -25,12 +25,11 @@ void store(float* memory, const Seen& seen) {
   std::memcpy(static_cast<void*>(memory + 1), &seen.chain, sizeof seen.chain);
 }
 
-// Moves a state over a piece's rows. A replay, after a roll-back, is not told where it begins: the state knows.
+// Moves a state over a piece's rows.
 template <typename Row>
 void advance(Ledger& ledger, const char* what, const Piece& piece, float* memory, Row&& row) {
   Seen seen = load(memory);
-  const bool replay = piece.stream->recording() && piece.first_position == 0;
-  if (seen.positions != piece.first_position && !replay)
+  if (seen.positions != piece.first_position)
     ledger.fault(fmt::format("a stream's {} has seen {} positions and is fed position {}", what, seen.positions,
                              piece.first_position));
   for (int r = 0; r < piece.rows; ++r) {
@@ -44,8 +43,7 @@ void advance(Ledger& ledger, const char* what, const Piece& piece, float* memory
 
 void FakeBackend::delta_conv(const Matrix& x, const DeltaShape&, const DeltaWeights&, std::span<const Piece> pieces,
                              std::span<const DeltaState> states, const Matrix& out) {
-  const bool replay = pieces.size() == 1 && pieces[0].stream->recording() && pieces[0].first_position == 0;
-  if (x.rows > 0 && !replay && read(x.row(0)).layers == 0) begin_round(pieces);
+  if (x.rows > 0 && read(x.row(0)).layers == 0) begin_round(pieces);
   for (std::size_t i = 0; i < pieces.size(); ++i)
     advance(*ledger_, "convolution", pieces[i], states[i].conv, [&](int row, const Seen& seen) {
       Mark mark = read(x.row(row));
