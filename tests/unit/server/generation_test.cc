@@ -17,7 +17,7 @@ Read read(const Json& body) {
   card.window = 64;
   FieldReader fields(body, "");
   const Generation generation = read_generation(fields, card, {});
-  return {make_request(generation, card, {1, 2, 3}, 0), fields.error()};
+  return {make_request(generation, {1, 2, 3}, 0), fields.error()};
 }
 
 TEST(Generation, BackgroundComesFromTierOrPriority) {
