@@ -42,6 +42,7 @@ class Conversation {
     messages_.push_back({{"role", "user"}, {"content", line}});
     TemplateInput input;
     input.messages = messages_;
+    input.now = now_;
     auto prompt = render_prompt(engine_.loaded(), input);
     if (!prompt) return undo(prompt.status());
     Request request;
@@ -73,6 +74,7 @@ class Conversation {
   Engine& engine_;
   const ChatOptions& options_;
   Json messages_;
+  const std::int64_t now_ = clock_seconds();  // one time for all turns, so that each prompt begins as the one before
 };
 
 int run(const ChatOptions& options) {

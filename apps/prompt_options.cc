@@ -34,10 +34,10 @@ Status SamplingOptions::apply(const LoadedModel& loaded, Request& request) const
   return Status::ok();
 }
 
-Result<std::vector<TokenId>> render_prompt(const LoadedModel& loaded, const TemplateInput& input) {
+Result<std::vector<TokenId>> render_prompt(const LoadedModel& loaded, const TemplateInput& input, bool* clock_read) {
   if (!loaded.tokenizer) return Status::error("the model has no tokenizer files; give the prompt as --ids FILE.json");
   if (!loaded.chat_template) return Status::error("the model has no chat template; give a plain prompt with --raw");
-  auto text = loaded.chat_template->render(input);
+  auto text = loaded.chat_template->render(input, clock_read);
   if (!text) return text.status();
   return loaded.tokenizer->encode(*text);
 }

@@ -17,7 +17,8 @@ struct SamplingOptions {
   Status apply(const LoadedModel& loaded, Request& request) const;
 };
 
-// Messages to ids by the model's chat template.
-Result<std::vector<TokenId>> render_prompt(const LoadedModel& loaded, const TemplateInput& input);
+// Messages to ids by the model's chat template; *clock_read, where given, tells whether it asked for the time.
+Result<std::vector<TokenId>> render_prompt(const LoadedModel& loaded, const TemplateInput& input,
+                                           bool* clock_read = nullptr);
 
 }  // namespace steadfast

@@ -15,6 +15,7 @@ struct TemplateOptions {
   std::string model;
   std::string messages;
   std::optional<std::string> tools, kwargs;
+  std::optional<std::int64_t> now;
   bool no_generation_prompt = false;
 };
 
@@ -55,6 +56,7 @@ Result<TemplateInput> read_request(const TemplateOptions& options) {
       return Status::error("--kwargs is not a JSON object: write it as '{{\"enable_thinking\": false}}'");
     }
   }
+  input.now = options.now;
   input.add_generation_prompt = !options.no_generation_prompt;
   return input;
 }
@@ -97,6 +99,8 @@ void add_template(CLI::App& app, int& exit_status) {
       ->required();
   command->add_option("--tools", options->tools, "A file with a JSON array of tools");
   command->add_option("--kwargs", options->kwargs, "A JSON object of names for the template");
+  command->add_option("--now", options->now,
+                      "Seconds since 1970, for templates that print the date (default: the clock)");
   command->add_flag("--no-generation-prompt", options->no_generation_prompt, "Do not open the assistant's reply");
   command->callback([options, &exit_status] { exit_status = print_prompt(*options); });
 }
