@@ -18,7 +18,7 @@ class Bench : public ::testing::Test {
   test::Outcome run(const std::vector<std::string>& what, const std::vector<std::string>& more) const {
     std::vector<std::string> words = {"bench"};
     words.insert(words.end(), what.begin(), what.end());
-    words.insert(words.end(), {"--threads", "2"});
+    words.insert(words.end(), {"--threads", "1"});
     words.insert(words.end(), more.begin(), more.end());
     return test::run_command({add_bench}, words);
   }
@@ -157,7 +157,7 @@ TEST(BenchOnTheFixture, TextsAndMessagesGoThroughTheTemplate) {
           .string();
   const std::string model = STEADFAST_SOURCE_DIR "/tests/fixture/model";
   const std::vector<std::string> words = {"bench",  "concurrent", model,       "--tokens", "8",
-                                          "--reps", "1",          "--threads", "2"};
+                                          "--reps", "1",          "--threads", "1"};
   std::vector<std::string> given = words;
   given.insert(given.end(), {"--levels", "3", "--prompts", file, "--temperatures", "0.8", "--alone", "--json"});
   const auto outcome = test::run_command({add_bench}, given);
@@ -166,10 +166,10 @@ TEST(BenchOnTheFixture, TextsAndMessagesGoThroughTheTemplate) {
   EXPECT_EQ(json["prompt_tokens"][0], json["prompt_tokens"][1]);
   EXPECT_EQ(json["prompt_tokens"][2], 2);
   std::vector<std::string> built_in = words;
-  built_in.insert(built_in.end(), {"--levels", "4", "--temperatures", "0", "--alone", "--serial", "--kv", "both"});
+  built_in.insert(built_in.end(), {"--levels", "2", "--temperatures", "0", "--alone", "--serial", "--kv", "both"});
   const auto both = test::run_command({add_bench}, built_in);
   EXPECT_EQ(both.status, 0) << both.err;
-  EXPECT_THAT(both.out, HasSubstr("4/4 alone, 4/4 serial, 4/4 whole"));
+  EXPECT_THAT(both.out, HasSubstr("2/2 alone, 2/2 serial, 2/2 whole"));
 }
 
 TEST(CountSame, KeepsTheLeastAndTheFirst) {

@@ -26,7 +26,7 @@ class Receipts : public ::testing::Test {
 
   std::string write(const char* name, const Json& json) const { return folder_.write(name, json.dump()).string(); }
   test::Outcome generate(const std::vector<std::string>& more) const {
-    std::vector<std::string> words = {"generate", folder_.path().string(), "--threads", "2"};
+    std::vector<std::string> words = {"generate", folder_.path().string(), "--threads", "1"};
     words.insert(words.end(), more.begin(), more.end());
     return test::run_command({add_generate}, words);
   }
