@@ -11,11 +11,7 @@ namespace steadfast::cuda {
 namespace {
 
 constexpr int kLongPiece = 3 * kChunk;  // from so many rows on, chunks are fetched ahead
-
-DeltaPieces kind_of(const Piece& piece) {
-  if (piece.rows == 1) return DeltaPieces::kOneRow;
-  return piece.rows < kLongPiece ? DeltaPieces::kFewRows : DeltaPieces::kManyRows;
-}
+constexpr int kMostFused = 4;           // pieces of one row that one launch computes faster than two
 
 int most_units(int rows) { return (rows + 2 * kChunk - 2) / kChunk; }
 
@@ -62,6 +58,47 @@ int add_units(const Piece& piece, const DeltaState& state, int index, std::vecto
   return count;
 }
 
+struct Plan {
+  std::vector<DeltaUnit> units, single;  // of pieces of more rows; of one
+  std::vector<DeltaPiece> few_rows, many_rows;
+};
+
+Plan plan_of(const DeltaArgs& args) {
+  Plan plan;
+  for (std::size_t i = 0; i < args.pieces.size(); ++i) {
+    const Piece& piece = args.pieces[i];
+    std::vector<DeltaUnit>& of_kind = piece.rows == 1 ? plan.single : plan.units;
+    const auto first = of_kind.size();
+    const int count = add_units(piece, args.states[i], static_cast<int>(i), of_kind);
+    if (piece.rows > 1)
+      (piece.rows < kLongPiece ? plan.few_rows : plan.many_rows)
+          .push_back({static_cast<int>(first), count, piece.first_position % kChunk,
+                      of_kind[first + static_cast<std::size_t>(count) - 1].end});
+  }
+  return plan;
+}
+
+std::size_t earlier_keys_bytes(const DeltaShape& shape, std::size_t pieces) {
+  return pieces * floats_of(shape.key_heads, kChunk * shape.key_dim) * sizeof(__nv_bfloat16);
+}
+
+DeltaFrontParams front_params(const DeltaArgs& args) {
+  DeltaFrontParams front{};
+  front.layout = layout_of(args.shape);
+  front.x = args.x.data;
+  front.a = args.a.data;
+  front.b = args.b.data;
+  front.x_stride = args.x.stride;
+  front.a_stride = args.a.stride;
+  front.b_stride = args.b.stride;
+  front.conv_weight = args.weights.conv;
+  front.a_weight = args.weights.a;
+  front.dt_bias = args.weights.dt_bias;
+  front.taps = args.shape.taps;
+  front.query_scale = 1.0f / std::sqrt(static_cast<float>(args.shape.key_dim));
+  return front;
+}
+
 }  // namespace
 
 Status check_delta_shape(const DeltaShape& s) {
@@ -86,7 +123,7 @@ DeltaStateBytes delta_state_bytes(const DeltaShape& shape) {
 std::size_t delta_scratch_bytes(const DeltaShape& shape, int rows, int pieces) {
   const int units = rows / kChunk + 2 * pieces + 1;
   return aligned(floats_of(units, shape.value_heads) * DeltaAux::kBytes) +
-         floats_of(pieces, shape.key_heads, kChunk * shape.key_dim) * sizeof(__nv_bfloat16);
+         earlier_keys_bytes(shape, static_cast<std::size_t>(pieces));
 }
 
 std::size_t delta_arena_bytes(int rows, int pieces) {
@@ -101,47 +138,42 @@ void delta(Recorder& recorder, const DeltaArgs& args) {
   CHECK(static_cast<bool>(fits), "{}", fits.message());
   CHECK(args.x.stride % 4 == 0 && args.mixed.stride % 4 == 0 && args.out.stride % 2 == 0,
         "delta: rows at strides {}, {}, {}", args.x.stride, args.mixed.stride, args.out.stride);
-  std::vector<DeltaUnit> units;
-  std::vector<DeltaUnit> single;
-  std::vector<DeltaPiece> several[2];
-  for (std::size_t i = 0; i < args.pieces.size(); ++i) {
-    const Piece& piece = args.pieces[i];
-    const int first = static_cast<int>(units.size());
-    const int count = add_units(piece, args.states[i], static_cast<int>(i), units);
-    const DeltaUnit& last = units[static_cast<std::size_t>(first + count - 1)];
-    if (kind_of(piece) == DeltaPieces::kOneRow)
-      single.push_back(last);
-    else
-      several[kind_of(piece) == DeltaPieces::kManyRows ? 1 : 0].push_back(
-          {first, count, piece.first_position % kChunk, last.end});
+  Plan plan = plan_of(args);
+  const bool fused = static_cast<int>(plan.single.size()) <= kMostFused;
+  DeltaFrontParams front = front_params(args);
+  if (fused && !plan.single.empty()) {
+    front.units = recorder.put(std::span<const DeltaUnit>(plan.single));
+    launch_delta_fused(recorder, {front, args.out.data, args.out.stride}, static_cast<int>(plan.single.size()));
   }
-  const DeltaLayout layout = layout_of(shape);
-  const std::size_t aux = aligned(units.size() * floats_of(shape.value_heads, DeltaAux::kBytes));
-  const std::size_t keys =
-      floats_of(static_cast<int>(args.pieces.size()), shape.key_heads, kChunk * shape.key_dim) * sizeof(__nv_bfloat16);
-  auto* const scratch = static_cast<std::byte*>(recorder.scratch(aux + keys));
-  auto* const rows = reinterpret_cast<__nv_bfloat16*>(args.mixed.data);
-  auto* const earlier_keys = reinterpret_cast<__nv_bfloat16*>(scratch + aux);
-  const DeltaUnit* const device_units = recorder.put(std::span<const DeltaUnit>(units));
-  const float scale = 1.0f / std::sqrt(static_cast<float>(shape.key_dim));
-  launch_delta_front(recorder,
-                     {layout, device_units, args.x.data, args.a.data, args.b.data, args.x.stride, args.a.stride,
-                      args.b.stride, args.weights.conv, args.weights.a, args.weights.dt_bias, shape.taps, scale, rows,
-                      2 * args.mixed.stride, scratch, earlier_keys},
-                     static_cast<int>(units.size()));
-  DeltaRuleParams rule{layout,        nullptr,      device_units,  args.x.data,
-                       args.x.stride, shape.taps,   rows,          2 * args.mixed.stride,
-                       scratch,       earlier_keys, args.out.data, args.out.stride};
+  if (!fused) {
+    for (DeltaUnit& unit : plan.single) {
+      unit.index = static_cast<int>(plan.units.size());
+      plan.units.push_back(unit);
+    }
+  }
+  if (plan.units.empty()) return;
+  const std::size_t aux = aligned(plan.units.size() * floats_of(args.shape.value_heads, DeltaAux::kBytes));
+  auto* const scratch =
+      static_cast<std::byte*>(recorder.scratch(aux + earlier_keys_bytes(args.shape, args.pieces.size())));
+  front.units = recorder.put(std::span<const DeltaUnit>(plan.units));
+  front.rows = reinterpret_cast<__nv_bfloat16*>(args.mixed.data);
+  front.rows_stride = 2 * args.mixed.stride;
+  front.aux = scratch;
+  front.earlier_keys = reinterpret_cast<__nv_bfloat16*>(scratch + aux);
+  launch_delta_front(recorder, front, static_cast<int>(plan.units.size()));
+  DeltaRuleParams rule{front.layout,    nullptr,        front.units,       front.x,   front.x_stride,
+                       args.shape.taps, front.rows,     front.rows_stride, front.aux, front.earlier_keys,
+                       args.out.data,   args.out.stride};
   for (const DeltaPieces kind : {DeltaPieces::kManyRows, DeltaPieces::kFewRows}) {
-    const auto& pieces = several[kind == DeltaPieces::kManyRows ? 1 : 0];
+    const auto& pieces = kind == DeltaPieces::kManyRows ? plan.many_rows : plan.few_rows;
     if (pieces.empty()) continue;
     rule.pieces = recorder.put(std::span<const DeltaPiece>(pieces));
     launch_delta_rule(recorder, rule, static_cast<int>(pieces.size()), kind);
   }
-  if (single.empty()) return;
+  if (fused) return;
   rule.pieces = nullptr;
-  rule.units = recorder.put(std::span<const DeltaUnit>(single));
-  launch_delta_rule(recorder, rule, static_cast<int>(single.size()), DeltaPieces::kOneRow);
+  rule.units = recorder.put(std::span<const DeltaUnit>(plan.single));
+  launch_delta_rule(recorder, rule, static_cast<int>(plan.single.size()), DeltaPieces::kOneRow);
 }
 
 }  // namespace steadfast::cuda

@@ -1,8 +1,8 @@
 // Gated DeltaNet on the card (ops/delta.h, model-spec 1.6): the convolution and the delta rule of one layer, all pieces
-// of a round in two or three launches. Arithmetic: anchored chunks of 16 rows at absolute positions. A stream keeps S
-// at its chunk's start and, of the chunk's rows so far, u, the key, the cumulative log decay and beta; a row is
-// computed from these alone, so its bits do not depend on which rows share its round, and S is rewritten at a chunk's
-// end only. With c the cumulative log decays of the chunk's rows, inclusive:
+// of a round in one launch (pieces of one row), two or three more (others). Arithmetic: anchored chunks of 16 rows at
+// absolute positions. A stream keeps S at its chunk's start and, of the chunk's rows so far, u, the key, the cumulative
+// log decay and beta; a row is computed from these alone, so its bits do not depend on which rows share its round, and
+// S is rewritten at a chunk's end only. With c the cumulative log decays of the chunk's rows, inclusive:
 //   A[p][j] = beta_p (k_p.k_j) e^(c_p - c_j), j < p;   T = (I + A)^-1, forward substitution in float32, ascending
 //   P[p][j] = (q_p.k_j) e^(c_p - c_j), j <= p;         M = P T, chains over ascending rows
 //   u_p = beta_p v_p - beta_p e^c_p (S k_p);           o_p = e^c_p (S q_p) + sum over j of M[p][j] u_j
@@ -26,7 +26,7 @@ struct DeltaArgs {
   Matrix a, b;  // [rows, value_heads]
   std::span<const Piece> pieces;
   std::span<const DeltaState> states;  // of delta_state_bytes(), zeroed when the stream begins
-  Matrix mixed;                        // room for [rows, conv_width] floats; row r is left as bf16 at mixed.row(r)
+  Matrix mixed;                        // room for [rows, conv_width] floats: bf16 rows of pieces of more than one row
   Matrix out;                          // [rows, value_width]
 };
 

@@ -72,8 +72,8 @@ struct DeltaFrontParams {
 
 struct DeltaRuleParams {
   DeltaLayout layout;
-  const DeltaPiece* pieces;  // kOneRow: none
-  const DeltaUnit* units;    // kOneRow: of those pieces, in their order
+  const DeltaPiece* pieces;
+  const DeltaUnit* units;
   const float* x;
   std::ptrdiff_t x_stride;
   std::ptrdiff_t taps;
@@ -85,12 +85,20 @@ struct DeltaRuleParams {
   std::ptrdiff_t out_stride;
 };
 
-// How a launch of the rule goes about its pieces; the arithmetic is one. One row; few rows, all loaded at once; many
-// rows, chunks fetched ahead.
+// Few pieces of one row: all in one launch.
+struct DeltaFusedParams {
+  DeltaFrontParams front;  // units: one a piece; rows, aux, earlier_keys: none
+  float* out;
+  std::ptrdiff_t out_stride;
+};
+
+// How the rule's launch goes about its pieces; the arithmetic is one. kOneRow: `units` are those of the pieces, in
+// their order; kFewRows: one chunk after another; kManyRows: chunks are fetched ahead.
 enum class DeltaPieces { kOneRow, kFewRows, kManyRows };
 
 void launch_delta_front(Recorder& recorder, const DeltaFrontParams& params, int units);
 void launch_delta_rule(Recorder& recorder, const DeltaRuleParams& params, int pieces, DeltaPieces kind);
 void launch_delta_one(Recorder& recorder, const DeltaRuleParams& params, int pieces);
+void launch_delta_fused(Recorder& recorder, const DeltaFusedParams& params, int pieces);
 
 }  // namespace steadfast::cuda

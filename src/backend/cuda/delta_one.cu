@@ -1,5 +1,5 @@
-// The delta rule for pieces of one row: the arithmetic of delta_rule.cu with the row's key and query as the two first
-// columns of one product. S is read, before the launch ahead has ended, and written at a chunk's end only.
+// The delta rule for many pieces of one row: the arithmetic of delta_rule.cu with the row's key and query as the two
+// first columns of one product. S is read, before the launch ahead has ended, and written at a chunk's end only.
 #include "backend/cuda/delta_kernels.h"
 #include "backend/cuda/device/delta_parts.h"
 #include "backend/cuda/device/wait.h"
@@ -41,7 +41,6 @@ __global__ void __launch_bounds__(kWarps * 32, 512 / (kWarps * 32))
   float* const kept_u = state + p.layout.u + static_cast<std::ptrdiff_t>(place.head) * kChunk * value_dim + dim;
   load_earlier_u(u, kept_u, value_dim, row);
   wait_for_earlier();
-  keep<kKeyDim>(p, *units, place, static_cast<int>(threadIdx.x), kWarps * 32);
   const std::ptrdiff_t at = units->row + row;  // row of the round
 
   const bf16* const query = p.rows + at * p.rows_stride + place.key_head * kKeyDim;
@@ -62,6 +61,7 @@ __global__ void __launch_bounds__(kWarps * 32, 512 / (kWarps * 32))
               decay = gate[DeltaAux::kDecay + row];
   uint4 mix{};  // the row of M as column 0
   if (g == 0) mix = reinterpret_cast<const uint4*>(aux + DeltaAux::kM)[row / 8 * 32 + row % 8 * 4 + t];
+  keep<kKeyDim>(p, *units, place, static_cast<int>(threadIdx.x), kWarps * 32);
 
   float sum[4] = {}, sum_low[4] = {};
 #pragma unroll
@@ -95,7 +95,10 @@ __global__ void __launch_bounds__(kWarps * 32, 512 / (kWarps * 32))
   if (row == kChunk - 1) {
     gather_keys<kKeyDim>(p, units->piece, place, key, keys);
     __syncthreads();
-    advance<kKeyDim>(s, reinterpret_cast<const uint4*>(aux + DeltaAux::kT), gate, shared_address(keys), high, low);
+    const auto at_shared = [&](int chunk_row, int piece) {
+      return shared_address(&keys[swizzled<kKeyDim / 8>(chunk_row, piece)]);
+    };
+    advance<kKeyDim>(s, reinterpret_cast<const uint4*>(aux + DeltaAux::kT), gate, at_shared, high, low);
     store_state<kKeyDim>(s, state, tile);
   }
 }

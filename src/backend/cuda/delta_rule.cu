@@ -131,9 +131,11 @@ struct Walker {
     split_operand(u[0], u[1], high, low);
 #pragma unroll
     for (int tile = 0; tile < 2; ++tile) multiply_split(o[tile], high, low, mix[tile * 32]);
+    const auto keys = [&](int row, int piece) {
+      return address + S::kKeys + 16 * static_cast<std::uint32_t>(swizzled<S::kKeyPieces>(row, piece));
+    };
     if (kWhole || end == kChunk)
-      advance<kKeyDim>(s, reinterpret_cast<const uint4*>(slot + S::kAux + DeltaAux::kT), gate, address + S::kKeys, high,
-                       low);
+      advance<kKeyDim>(s, reinterpret_cast<const uint4*>(slot + S::kAux + DeltaAux::kT), gate, keys, high, low);
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       const int tile = i / 2, x = i % 2, row = tile * 8 + 2 * t + x;

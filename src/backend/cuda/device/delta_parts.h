@@ -43,10 +43,11 @@ __device__ __forceinline__ void multiply_split(float (&sum)[4], const std::uint3
   mma_bf16(sum, high, b.z, b.w);
 }
 
-// S' at the chunk's end, from u as an operand. solve: T's fragments; keys: the chunk's rows in shared memory, swizzled.
-template <int kKeyDim>
+// S' at the chunk's end, from u as an operand. solve: T's fragments; keys(row, piece): where 8 dims of a row lie in
+// shared memory.
+template <int kKeyDim, class Keys>
 __device__ __forceinline__ void advance(float (&s)[kKeyDim / 8][4], const uint4* solve, const float* gate,
-                                        std::uint32_t keys, const std::uint32_t (&u_high)[4],
+                                        const Keys& keys, const std::uint32_t (&u_high)[4],
                                         const std::uint32_t (&u_low)[4]) {
   const int lane = static_cast<int>(threadIdx.x) % 32, t = lane % 4;
   float v[2][4] = {};
@@ -65,8 +66,7 @@ __device__ __forceinline__ void advance(float (&s)[kKeyDim / 8][4], const uint4*
 #pragma unroll
   for (int step = 0; step < kKeyDim / 16; ++step) {
     std::uint32_t k[4];
-    load_tiles_transposed(
-        k, keys + 16 * static_cast<std::uint32_t>(swizzled<kKeyDim / 8>(lane & 15, 2 * step + (lane >> 4))));
+    load_tiles_transposed(k, keys(lane & 15, 2 * step + (lane >> 4)));
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       float(&sum)[4] = s[2 * step + half];
@@ -112,18 +112,30 @@ __device__ __forceinline__ void load_earlier_u(float (&to)[2][4], const float* u
   }
 }
 
+template <int kWarps>
+__device__ Place place_of(const DeltaLayout& layout) {
+  const int head = static_cast<int>(blockIdx.y), part = static_cast<int>(blockIdx.x);
+  return {head, layout.key_head(head), part, head * layout.value_dim + part * kWarps * 16};
+}
+
+// The rows that the convolution of later rows needs; all blocks of a piece share the channels.
+__device__ inline void keep_history(const DeltaLayout& layout, const DeltaUnit& unit, const float* x,
+                                    std::ptrdiff_t x_stride, int taps, int thread, int threads) {
+  const int blocks = static_cast<int>(gridDim.x * gridDim.y),
+            block = static_cast<int>(blockIdx.y * gridDim.x + blockIdx.x);
+  const int quads = layout.conv_width / 4, oldest = max(unit.start, unit.end - (taps - 1));
+  for (int i = block * threads + thread; i < quads; i += blocks * threads)
+    for (int row = oldest; row < unit.end; ++row)
+      reinterpret_cast<float4*>(unit.conv)[((unit.position + row) & (kDeltaTaps - 1)) * quads + i] =
+          *(reinterpret_cast<const float4*>(x + (unit.row + row) * x_stride) + i);
+}
+
 // The history of the convolution and, in an unfinished chunk, the rows' keys and gates.
 template <int kKeyDim>
 __device__ void keep(const DeltaRuleParams& p, const DeltaUnit& unit, const Place& place, int thread, int threads) {
   const DeltaLayout& layout = p.layout;
   const int begin = max(unit.start, 0);
-  const int blocks = static_cast<int>(gridDim.x * gridDim.y),
-            block = static_cast<int>(blockIdx.y * gridDim.x + blockIdx.x);
-  const int quads = layout.conv_width / 4, oldest = max(unit.start, unit.end - static_cast<int>(p.taps - 1));
-  for (int i = block * threads + thread; i < quads; i += blocks * threads)
-    for (int row = oldest; row < unit.end; ++row)
-      reinterpret_cast<float4*>(unit.conv)[((unit.position + row) & (kDeltaTaps - 1)) * quads + i] =
-          *(reinterpret_cast<const float4*>(p.x + (unit.row + row) * p.x_stride) + i);
+  keep_history(layout, unit, p.x, p.x_stride, static_cast<int>(p.taps), thread, threads);
   if (unit.end == kChunk || place.part > 0) return;
   const auto* gate = reinterpret_cast<const float*>(
       p.aux + (static_cast<std::ptrdiff_t>(unit.index) * layout.value_heads + place.head) * DeltaAux::kBytes +
@@ -139,12 +151,6 @@ __device__ void keep(const DeltaRuleParams& p, const DeltaUnit& unit, const Plac
   for (int i = begin * kPieces + thread; i < unit.end * kPieces; i += threads)
     kept[i] = *reinterpret_cast<const uint4*>(p.rows + (unit.row + i / kPieces) * p.rows_stride + layout.key_width +
                                               place.key_head * kKeyDim + i % kPieces * 8);
-}
-
-template <int kWarps>
-__device__ Place place_of(const DeltaLayout& layout) {
-  const int head = static_cast<int>(blockIdx.y), part = static_cast<int>(blockIdx.x);
-  return {head, layout.key_head(head), part, head * layout.value_dim + part * kWarps * 16};
 }
 
 }  // namespace steadfast::cuda
