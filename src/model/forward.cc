@@ -88,7 +88,12 @@ Result<std::unique_ptr<Workspace>> Workspace::create(Backend& backend, const Mod
 
 CacheShape Model::cache_shape(DType dtype) const {
   const int recurrent = config_.recurrent_layers();
-  return {config_.layers - recurrent, config_.kv_heads, config_.head_dim, dtype, recurrent, delta_shape(),
+  return {config_.layers - recurrent,
+          config_.kv_heads,
+          config_.head_dim,
+          dtype,
+          recurrent,
+          delta_shape(),
           backend_->delta_state_bytes(delta_shape())};
 }
 
