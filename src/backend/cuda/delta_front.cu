@@ -44,9 +44,9 @@ __global__ void __launch_bounds__(320) delta_front(const __grid_constant__ Delta
                           layout.conv_width,
                           unit.position,
                           unit.start};
+  earlier_keys<kKeyDim>(layout, unit.state, begin, key_head, shared);
 #pragma unroll
   for (int i = 0; i < 3; ++i) track.history[i] = channels.at(begin - 3 + i);
-  earlier_keys<kKeyDim>(layout, unit.state, begin, key_head, shared);
   // The warps that hold queries and keys have most to do: others see to the gates.
   const int gates = layout.ratio * kChunk, busy = max(kKeyDim / 2, 32);
   for (int i = (thread + threads - busy) % threads; i < gates; i += threads)
@@ -63,6 +63,7 @@ __global__ void __launch_bounds__(320) delta_front(const __grid_constant__ Delta
     convolve_rows<kKeyDim, true>(track, unit.end - begin);
   else
     convolve_rows<kKeyDim, false>(track, unit.end - begin);
+  wait_for_copies();
   __syncthreads();
   dots<kKeyDim>(shared);
   if (begin > 0 && unit.end == kChunk) copy_earlier_keys<kKeyDim>(p, unit, begin, key_head, shared);

@@ -56,13 +56,37 @@ __device__ void convolve_row(const DeltaFrontParams& p, const DeltaUnit& unit, c
     convolve<kKeyDim, 1, false>(track);
 }
 
-// What later rows of the stream need, but u.
+__device__ void fetch_line(const void* line) { asm volatile("prefetch.global.L2 [%0];" ::"l"(line)); }
+
+// Brings nearer what the block reads of the stream's state, and reads none of it: a launch before may still write it.
+template <int kKeyDim, int kWarps>
+__device__ void fetch_state(const DeltaLayout& layout, const DeltaUnit& unit, const Place& place, int channel,
+                            const float4* state) {
+  const int thread = static_cast<int>(threadIdx.x), warp = thread / 32, lane = thread % 32;
+  if (warp < kWarps)
+    for (int line = lane; line < kKeyDim / 2; line += 32) fetch_line(state + line * 8);
+  const int value_dim = layout.value_dim;
+  if (warp == 0 && lane < 2 * unit.start)  // 64 value dims of a row are two lines
+    fetch_line(unit.state + layout.u + static_cast<std::ptrdiff_t>(place.head * kChunk + lane / 2) * value_dim +
+               place.first_dim % value_dim + lane % 2 * 32 % (kWarps * 16));
+  if (warp == 1 && lane * 64 < unit.start * kKeyDim)
+    fetch_line(unit.state + layout.k + place.key_head * kChunk * kKeyDim / 2 + lane * 32);
+  if (warp == 2 && lane < 2) fetch_line(unit.state + (lane == 0 ? layout.c : layout.beta) + place.head * kChunk);
+  if (lane % 8 == 0)
+    for (int back = 1; back < kDeltaTaps; ++back)
+      fetch_line(unit.conv +
+                 static_cast<std::ptrdiff_t>((unit.position + unit.start - back) & (kDeltaTaps - 1)) *
+                     layout.conv_width +
+                 channel);
+}
+
+// What later rows of the stream need, but u; by all warps but the first.
 template <int kKeyDim, int kWarps>
 __device__ void keep_row(const DeltaFrontParams& p, const DeltaUnit& unit, const Place& place,
                          const FusedShared<kKeyDim, kWarps>& shared) {
   const DeltaLayout& layout = p.layout;
-  const int row = unit.start, thread = static_cast<int>(threadIdx.x);
-  keep_history(layout, unit, p.x, p.x_stride, p.taps, thread, kThreads);
+  const int row = unit.start, thread = static_cast<int>(threadIdx.x) - 32;
+  keep_history(layout, unit, p.x, p.x_stride, p.taps, thread, kThreads - 32);
   if (unit.end == kChunk || place.part > 0) return;
   if (thread == 0) {
     const auto at = static_cast<std::size_t>(place.head) * kChunk + static_cast<std::size_t>(row);
@@ -149,11 +173,10 @@ __global__ void __launch_bounds__(kThreads, 4) delta_fused(const __grid_constant
   float4 weight[kDeltaTaps];
   load_weights(p.front, quad.channel, weight);
   const float4* const from = state_of<kKeyDim>(unit, place.first_dim / 16 + min(warp, kWarps - 1));
-  // S may still be written, by a launch before: it comes nearer, but is not read.
-  if (warp < kWarps)
-    for (int line = lane; line < kKeyDim / 2; line += 32)
-      asm volatile("prefetch.global.L2 [%0];" ::"l"(from + line * 8));
+  fetch_state<kKeyDim, kWarps>(layout, unit, place, quad.channel, from);
   wait_for_earlier();
+  earlier_keys<kKeyDim>(layout, unit.state, row, place.key_head, shared.row);
+  close_copies();
   float u[2][4];
   if (warp < kWarps) {
 #pragma unroll
@@ -163,15 +186,18 @@ __global__ void __launch_bounds__(kThreads, 4) delta_fused(const __grid_constant
                        place.first_dim % layout.value_dim + warp * 16 + lane / 4 * 2,
                    layout.value_dim, row);
   }
-  earlier_keys<kKeyDim>(layout, unit.state, row, place.key_head, shared.row);
+  close_copies();
+  convolve_row<kKeyDim, kWarps>(p.front, unit, quad, weight, shared);
   if (warp == kThreads / 32 - 1 && lane < kChunk)
     cumulate(gate_of(p.front, unit, row, lane, place.head), lane, kChunk, row, shared.row);
-  convolve_row<kKeyDim, kWarps>(p.front, unit, quad, weight, shared);
+  wait_for_older_copies<1>();
   __syncthreads();
   dots<kKeyDim>(shared.row);
   __syncthreads();
-  if (warp == 0) prepare_head(row, unit.end, 0, 0, shared.aux, shared.row);
-  keep_row<kKeyDim, kWarps>(p.front, unit, place, shared);
+  if (warp == 0)
+    prepare_head(row, unit.end, 0, 0, shared.aux, shared.row);
+  else
+    keep_row<kKeyDim, kWarps>(p.front, unit, place, shared);
   wait_for_copies();
   __syncthreads();
   if (warp < kWarps) apply<kKeyDim, kWarps>(p, unit, place, u, shared);

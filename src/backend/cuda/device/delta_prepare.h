@@ -4,6 +4,7 @@
 #pragma once
 
 #include "backend/cuda/delta_kernels.h"
+#include "backend/cuda/device/copy_ring.h"
 #include "backend/cuda/device/math.h"
 #include "backend/cuda/device/tensor_core.h"
 
@@ -276,13 +277,14 @@ __device__ void prepare_head(int begin, int end, int ratio, int worker, std::byt
   }
 }
 
-// Earlier rows' keys come from the stream's state. Rows behind the unit's may be anything: nothing of theirs is used.
+// Earlier rows' keys come from the stream's state, as copies to be waited for. Rows behind the unit's may be anything:
+// nothing of theirs is used.
 template <int kKeyDim, class P>
 __device__ void earlier_keys(const DeltaLayout& layout, const float* state, int begin, int key_head, P& shared) {
   constexpr int kPieces = kKeyDim / 8;
   const auto* kept = reinterpret_cast<const uint4*>(state + layout.k) + key_head * kChunk * kPieces;
   for (int i = static_cast<int>(threadIdx.x); i < begin * kPieces; i += static_cast<int>(blockDim.x))
-    *reinterpret_cast<uint4*>(&shared.keys[i / kPieces][i % kPieces * 8]) = kept[i];
+    copy_16(shared_address(&shared.keys[i / kPieces][i % kPieces * 8]), kept + i);
 }
 
 // The weights of four channels; absent taps are zero.
