@@ -202,6 +202,11 @@ class Backend {
   virtual Status upload(void* device, const void* host, std::size_t bytes) = 0;
   virtual Status download(void* host, const void* device, std::size_t bytes) = 0;
   virtual Status copy(void* to, const void* from, std::size_t bytes) = 0;  // both device memory
+  // Zeros; a backend with a way of its own to fill memory overrides it.
+  virtual Status clear(void* device, std::size_t bytes) {
+    auto zeros = allocate(bytes);
+    return zeros ? copy(device, (*zeros)->data(), bytes) : zeros.status();
+  }
   // Sends what ops left to do and reports what failed in them; a backend that computes at once has nothing to say.
   virtual Status finish() { return Status::ok(); }
   virtual void copy_rows(const Matrix& from, const Matrix& to) = 0;  // same shape

@@ -108,9 +108,7 @@ Status StreamState::copy_positions(Backend& backend, const StreamState& from, in
 
 Status StreamState::clear_states(Backend& backend) {
   if (shape_.delta_layers == 0) return Status::ok();
-  auto zeros = backend.allocate(shape_.state_bytes());  // zeroed
-  if (!zeros) return zeros.status();
-  return backend.copy(states_->data(), (*zeros)->data(), shape_.state_bytes());
+  return backend.clear(states_->data(), shape_.state_bytes());
 }
 
 DeltaState StreamState::delta(int layer) const {

@@ -25,6 +25,8 @@ Result<std::unique_ptr<Engine>> Engine::create(std::shared_ptr<LoadedModel> load
   engine->workspace_ = std::move(*workspace);
   if (options.paged) {
     if (auto status = engine->make_pool(); !status) return status;
+  } else {
+    engine->make_windows();
   }
   engine->thread_ = std::thread([raw = engine.get()] { raw->loop(); });
   return engine;
@@ -96,10 +98,13 @@ void Engine::end(Stream& stream, FinishReason reason, std::string error) {
     last.timings.reply_seconds = seconds(stream.first_token, now);
   }
   stream.ended = true;
+  stream.failed = reason == FinishReason::kError;
   if (stream.handler.on_end) stream.handler.on_end(last);
 }
 
 void Engine::drop_ended() {
+  for (auto& stream : running_)
+    if (stream->ended) release(*stream, !stream->failed);
   std::erase_if(running_, [](const auto& stream) { return stream->ended; });
 }
 
@@ -156,7 +161,7 @@ void Engine::run_round() {
     return;
   }
   count_round(members);
-  for (auto& [stream, rows] : members) keep_pages(*stream, stream->done - rows);
+  for (auto& [stream, rows] : members) keep_prefix(*stream, stream->done - rows);
   if (progress_ && members.size() == 1 && members[0].first->history.reply.empty())
     progress_(members[0].first->done, static_cast<int>(members[0].first->tokens.size()));
   if (auto drew = draw_all(drawing); !drew)

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "cache/prefix_index.h"
+#include "cache/window_slots.h"
 #include "engine/load_model.h"
 #include "engine/memory_plan.h"
 #include "engine/options.h"
@@ -37,6 +38,7 @@ class Engine : public Service {
   // For tests, while no stream runs: every page is free or kept.
   const PagePool* pool() const { return pool_.get(); }
   const PrefixIndex* prefixes() const { return prefixes_.get(); }
+  const WindowSlots* windows() const { return windows_.get(); }
   // Called after each round with the prompt rows done and in all, for progress of long prompts; set before submitting.
   void on_progress(std::function<void(int done, int total)> progress) { progress_ = std::move(progress); }
 
@@ -45,6 +47,7 @@ class Engine : public Service {
   using Streams = std::deque<std::unique_ptr<Stream>>;
   Engine(std::shared_ptr<LoadedModel> loaded, const EngineOptions& options, const MemoryPlan& plan);
   Status make_pool();
+  void make_windows();
   void loop();
   void end(Stream& stream, FinishReason reason, std::string error);
   void drop_ended();
@@ -70,9 +73,13 @@ class Engine : public Service {
 
   // engine_memory.cc: what a stream holds.
   Status start_stream(Stream& stream);
+  Status start_on_pages(Stream& stream, int positions);
+  Status start_in_window(Stream& stream, int positions);
+  void release(Stream& stream, bool usable);
   int pages_for(const Stream& stream) const;
   bool reserve(Stream& stream, int rows);
   int rows_to_border(const Stream& stream) const;
+  void keep_prefix(Stream& stream, int before);
   void keep_pages(Stream& stream, int before);
   void count_round(std::span<const std::pair<Stream*, int>> members);
   void count_memory();
@@ -84,6 +91,7 @@ class Engine : public Service {
   std::unique_ptr<Workspace> workspace_;
   std::unique_ptr<PagePool> pool_;         // paged only
   std::unique_ptr<PrefixIndex> prefixes_;  // paged only; after the pool: freed first
+  std::unique_ptr<WindowSlots> windows_;   // whole only
   std::chrono::steady_clock::time_point memory_counted_;
   std::function<void(int, int)> progress_;
 

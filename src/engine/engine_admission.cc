@@ -86,7 +86,7 @@ bool Engine::fits_now(const Stream& stream) {
 }
 
 void Engine::set_aside(Stream& stream) {
-  stream.state.reset();
+  release(stream, true);
   stream.done = 0;
   ++stream.path.set_aside;
 }

@@ -1,10 +1,15 @@
-// The engine's memory: windows or pages for streams, and kept prefixes. When the pool is short kept prefixes go first,
-// then streams are set aside (engine_admission.cc).
+// The engine's memory: windows or pages for streams, and the prefixes that both keep. When the pool is short kept
+// prefixes go first, then streams are set aside (engine_admission.cc).
 #include <algorithm>
 
 #include "engine/engine_stream.h"
 
 namespace steadfast {
+namespace {
+
+constexpr int kWindowBorder = 256;  // positions between a window's kept recurrent states
+
+}  // namespace
 
 Status Engine::make_pool() {
   const CacheShape shape = loaded_->model->cache_shape(loaded_->kv_dtype);
@@ -15,30 +20,52 @@ Status Engine::make_pool() {
   return Status::ok();
 }
 
-// Gives the stream its memory; on pages it starts behind the longest kept prefix.
+void Engine::make_windows() {
+  windows_ = std::make_unique<WindowSlots>(*loaded_->backend, loaded_->model->cache_shape(loaded_->kv_dtype),
+                                           memory_.streams, memory_.context, memory_.kept_states);
+}
+
+// Gives the stream its memory; it starts behind the longest kept prefix.
 Status Engine::start_stream(Stream& stream) {
-  const int window = static_cast<int>(stream.request.prompt.size()) + stream.limit;
-  const CacheShape shape = loaded_->model->cache_shape(loaded_->kv_dtype);
-  auto state = pool_ ? StreamState::create_paged(*loaded_->backend, *pool_, window)
-                     : StreamState::create(*loaded_->backend, shape, window);
-  if (!state) return state.status();
-  stream.state = std::move(*state);
-  stream.done = 0;
+  const int positions = static_cast<int>(stream.request.prompt.size()) + stream.limit;
+  if (auto status = pool_ ? start_on_pages(stream, positions) : start_in_window(stream, positions); !status)
+    return status;
   if (!stream.began) stream.started = Clock::now();
   stream.began = true;
-  if (!pool_) return Status::ok();
-  const PrefixIndex::Match match = prefixes_->find(stream.tokens);
+  stream.path.prefix_rows += stream.done;
+  const std::lock_guard lock(mutex_);
+  counters_.prompt_tokens_reused += static_cast<std::uint64_t>(stream.done);
+  return Status::ok();
+}
+
+Status Engine::start_on_pages(Stream& stream, int positions) {
+  auto state = StreamState::create_paged(*loaded_->backend, *pool_, positions);
+  if (!state) return state.status();
+  stream.state = std::move(*state);
+  PrefixIndex::Match match;
+  if (options_.prefixes) match = prefixes_->find(stream.tokens);
   stream.state->adopt(match.pages);
   stream.done = static_cast<int>(match.pages.size()) * pool_->page_positions();
   stream.path.page = pool_->page_positions();
-  stream.path.prefix_rows += stream.done;
-  {
-    const std::lock_guard lock(mutex_);
-    counters_.prompt_tokens_reused += static_cast<std::uint64_t>(stream.done);
-  }
   if (match.states == nullptr) return Status::ok();
   return loaded_->backend->copy(stream.state->state_data(), const_cast<DeviceMemory*>(match.states)->data(),
-                                shape.state_bytes());
+                                pool_->shape().state_bytes());
+}
+
+Status Engine::start_in_window(Stream& stream, int positions) {
+  auto lease = windows_->take(stream.tokens, positions);
+  if (!lease) return lease.status();
+  stream.slot = lease->slot;
+  stream.state = std::move(lease->state);
+  stream.done = lease->resumed;
+  return Status::ok();
+}
+
+// Takes the stream's memory from it. usable: what it stored may serve others.
+void Engine::release(Stream& stream, bool usable) {
+  if (stream.slot >= 0) windows_->give_back(stream.slot, std::move(stream.state), usable);
+  stream.slot = -1;
+  stream.state.reset();
 }
 
 // Pages that the tokens it has and the next one take.
@@ -46,10 +73,12 @@ int Engine::pages_for(const Stream& stream) const {
   return static_cast<int>(stream.tokens.size()) / pool_->page_positions() + 1;
 }
 
-// A hybrid's piece ends at each page border, where its recurrent states can be kept; 0: it may end anywhere.
+// A hybrid's piece ends at each border (of pages; of kWindowBorder positions in a window), where its recurrent states
+// can be kept; 0: it may end anywhere.
 int Engine::rows_to_border(const Stream& stream) const {
-  if (!pool_ || pool_->shape().delta_layers == 0) return 0;
-  return pool_->page_positions() - stream.done % pool_->page_positions();
+  if (memory_.kept_states == 0) return 0;
+  const int border = pool_ ? pool_->page_positions() : kWindowBorder;
+  return border - stream.done % border;
 }
 
 // Pages for the next rows: free ones, then kept prefixes', then those of the streams behind this one. False: it was the
@@ -69,6 +98,7 @@ bool Engine::reserve(Stream& stream, int rows) {
 
 // The pool's counters, under the lock. Looking at every kept page takes time, so not after each of many short rounds.
 void Engine::count_memory() {
+  if (windows_) counters_.kept_state_bytes = windows_->state_bytes();
   if (!pool_) return;
   const auto now = Clock::now();
   if (!running_.empty() && now - memory_counted_ < std::chrono::milliseconds(100)) return;
@@ -79,9 +109,17 @@ void Engine::count_memory() {
   counters_.kept_state_bytes = prefixes_->state_bytes();
 }
 
-// Keeps every page that the last rows filled.
+// What the last rows stored may serve others.
+void Engine::keep_prefix(Stream& stream, int before) {
+  if (!options_.prefixes) return;
+  if (pool_) return keep_pages(stream, before);
+  windows_->progress(stream.slot, *stream.state, stream.tokens, stream.done);
+  if (memory_.kept_states > 0 && stream.done % kWindowBorder == 0)
+    windows_->keep_states(stream.slot, *stream.state, stream.done);
+}
+
+// Every page that the last rows filled.
 void Engine::keep_pages(Stream& stream, int before) {
-  if (!pool_) return;
   const int page = pool_->page_positions();
   const bool hybrid = pool_->shape().delta_layers > 0;
   for (int border = (before / page + 1) * page; border <= stream.done; border += page) {

@@ -30,6 +30,8 @@ struct Engine::Stream {
   History history;
   ReplyWriter writer;
   std::unique_ptr<StreamState> state;  // nullptr while waiting, or set aside
+  int slot = -1;                       // of its window; -1: it has none
+  bool failed = false;                 // a round of it failed: what it stored is not to be trusted
   ReplyPath path;
   int passed = 0;  // how often a younger stream started before it
   bool began = false;

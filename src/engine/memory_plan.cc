@@ -48,13 +48,13 @@ class Planner {
     if (!options_.paged) {
       plan.windows = static_cast<std::size_t>(streams) * shape_.bytes_per_position() *
                      static_cast<std::size_t>(CacheShape::rounded(context));
+      plan.kept_states = kept_states(plan.windows);
       return plan;
     }
     plan.pages = options_.pool_pages > 0 ? options_.pool_pages : pages(context, streams, plan.memory);
     plan.context = static_cast<int>(std::min<std::int64_t>(context, std::int64_t{plan.pages} * plan.page));
     plan.pool = static_cast<std::size_t>(plan.pages) * page_bytes();
-    // Kept recurrent states may take as much as a quarter of the pool, and always those of a few borders.
-    if (shape_.delta_layers > 0) plan.kept_states = std::max(plan.pool / 4, shape_.state_bytes() * 8);
+    plan.kept_states = kept_states(plan.pool);
     return plan;
   }
 
@@ -80,6 +80,10 @@ class Planner {
   static bool fits(const MemoryPlan& plan) { return plan.total() <= plan.memory; }
 
  private:
+  // Kept recurrent states may take a quarter of what keys and values take, and always those of a few borders.
+  std::size_t kept_states(std::size_t cache) const {
+    return options_.prefixes && shape_.delta_layers > 0 ? std::max(cache / 4, shape_.state_bytes() * 8) : 0;
+  }
   std::size_t page_bytes() const { return shape_.bytes_per_position() * static_cast<std::size_t>(options_.page); }
 
   // Pages of all windows, but at most a quarter of the memory, and at least one window.

@@ -9,6 +9,7 @@ struct EngineOptions {
   int streams = 1;            // that run at once; more wait
   bool paged = false;         // keys and values on pages of one pool, prefixes shared; else a whole window a stream
   int page = 256;             // positions a page
+  bool prefixes = true;       // what streams computed is kept and serves others that begin alike
   int pool_pages = 0;         // 0: planned from streams, context and memory (memory_plan.h)
   int context = 0;            // positions a stream may hold; 0: the model's own, or as many as memory allows
   int row_budget = 512;       // rows a round

@@ -113,6 +113,11 @@ std::vector<std::vector<TokenId>> replies(const Case& model, int streams, const 
   return asked(*make_engine(model, {.streams = streams}), requests);
 }
 
+// Each computed from nothing.
+std::vector<std::vector<TokenId>> cold_replies(const Case& model, const std::vector<Request>& requests) {
+  return asked(*make_engine(model, {.streams = 1, .prefixes = false}), requests);
+}
+
 std::vector<Request> some_requests(const LoadedModel& loaded, float temperature) {
   std::vector<Request> requests;
   for (int i = 0; i < 5; ++i) {
@@ -149,8 +154,9 @@ TEST_P(RowLaw, WarmAsColdAndSetAside) {
     request.prompt.push_back(7);
     requests.push_back(std::move(request));
   }
-  const auto cold = replies(GetParam(), 1, requests);
-  const auto engine = make_engine(GetParam(), {.streams = 5, .paged = true, .page = kPage, .pool_pages = 12});
+  for (std::size_t i = 0; i < 3; ++i) requests[i].max_tokens = 40;  // they outgrow what admission holds free for them
+  const auto cold = cold_replies(GetParam(), requests);
+  const auto engine = make_engine(GetParam(), {.streams = 5, .paged = true, .page = kPage, .pool_pages = 8});
   EXPECT_EQ(asked(*engine, requests), cold) << "first time";
   EXPECT_EQ(asked(*engine, requests), cold) << "again";
   for (std::size_t i = 0; i < requests.size(); ++i)
@@ -159,6 +165,28 @@ TEST_P(RowLaw, WarmAsColdAndSetAside) {
   EXPECT_GT(engine->counters().streams_set_aside, 0u);
   EXPECT_GT(engine->counters().prompt_tokens_reused, 0u);
   EXPECT_EQ(engine->pool()->free_pages() + engine->prefixes()->kept(), engine->pool()->pages());
+}
+
+// Windows keep prefixes too: a resend, a shared beginning, a chat that grows by its own reply.
+TEST_P(RowLaw, WarmWindowsAsCold) {
+  const auto loaded = open();
+  auto requests = some_requests(*loaded, 0.8f);
+  Request shared = requests[4];
+  shared.prompt.resize(40);
+  shared.prompt.push_back(7);
+  requests.push_back(shared);
+  const auto first = cold_replies(GetParam(), requests);
+  Request chat = requests[3];
+  chat.prompt.insert(chat.prompt.end(), first[3].begin(), first[3].end());
+  chat.prompt.push_back(5);
+  requests.push_back(chat);
+  const auto cold = cold_replies(GetParam(), requests);
+  const auto engine = make_engine(GetParam(), {.streams = 3});
+  for (int time = 0; time < 2; ++time)
+    for (std::size_t i = 0; i < requests.size(); ++i)
+      EXPECT_EQ(asked(*engine, {requests[i]})[0], cold[i]) << "request " << i << ", time " << time;
+  EXPECT_EQ(asked(*engine, requests), cold) << "together";
+  EXPECT_GT(engine->counters().prompt_tokens_reused, chat.prompt.size());
 }
 
 TEST_P(RowLaw, ReplyRowsAsPromptRows) {

@@ -57,6 +57,11 @@ Status CpuBackend::copy(void* to, const void* from, std::size_t bytes) {
   return Status::ok();
 }
 
+Status CpuBackend::clear(void* device, std::size_t bytes) {
+  std::memset(device, 0, bytes);
+  return Status::ok();
+}
+
 void CpuBackend::copy_rows(const Matrix& from, const Matrix& to) {
   for (int row = 0; row < from.rows; ++row)
     std::memcpy(to.row(row), from.row(row), static_cast<std::size_t>(from.width) * sizeof(float));

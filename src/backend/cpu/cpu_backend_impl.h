@@ -25,6 +25,7 @@ class CpuBackend : public Backend {
   Status upload(void* device, const void* host, std::size_t bytes) override;
   Status download(void* host, const void* device, std::size_t bytes) override;
   Status copy(void* to, const void* from, std::size_t bytes) override;
+  Status clear(void* device, std::size_t bytes) override;
   void copy_rows(const Matrix& from, const Matrix& to) override;
 
   void embed(const Weight& table, std::span<const TokenId> ids, const Matrix& out) override;

@@ -159,8 +159,8 @@ void FakeBackend::check_rotation(const Mark& mark, int position) {
 }
 
 // The first layer of a round: each stream goes on where it stood. A whole window may be handed to a new stream, which
-// begins anywhere in what the window holds; a recorded piece may be taken back,
-// and its rows that stay are replayed.
+// begins behind whatever prefix it holds or was given (what it holds is checked as it is read); a recorded piece may be
+// taken back, and its rows that stay are replayed.
 void FakeBackend::begin_round(std::span<const Piece> pieces) {
   if (on_round_) on_round_(pieces);
   for (const Piece& piece : pieces) {
@@ -170,9 +170,8 @@ void FakeBackend::begin_round(std::span<const Piece> pieces) {
       const std::lock_guard lock(ledger_->mutex_);
       const auto [entry, fresh] = ledger_->fed_.try_emplace(piece.stream->state_data());
       Ledger::Fed& fed = entry->second;
-      const bool back =
-          piece.first_position < fed.next && (whole || (fed.recorded && piece.first_position >= fed.last));
-      if (!fresh && piece.first_position != fed.next && !back)
+      const bool back = piece.first_position < fed.next && fed.recorded && piece.first_position >= fed.last;
+      if (!fresh && !whole && piece.first_position != fed.next && !back)
         wrong = fmt::format("a stream that stood at position {} was fed position {}", fed.next, piece.first_position);
       fed = {piece.first_position + piece.rows, piece.first_position, piece.stream->recording()};
     }
