@@ -1,0 +1,289 @@
+// linear_check: every form of weights and schedule of linears on this card. Sums against float64 within
+//   |error| <= (k16 steps + slices) * 2^-22 * sum |w x|   (a step's 16 products and its sum, each cut below 2^-23)
+// and bits: any number of rows at any place, every schedule, beside other jobs, with bias and residual, equal the portable
+// kernel's run over all rows. Outputs are poisoned before, canaries behind each row checked; planted faults must show.
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <string>
+
+#include "backend/cuda/elementwise.h"
+#include "backend/cuda/norm.h"
+#include "linear_bench.h"
+
+namespace steadfast::bench {
+namespace {
+
+using cuda::LinearInput;
+using cuda::LinearJobArgs;
+using cuda::LinearSchedule;
+
+constexpr int kCanary = 5;
+constexpr float kCanaryValue = 12345.5f;
+int failures = 0;
+
+void report(const std::string& what, bool fine) {
+  if (!fine) ++failures;
+  std::printf("%s: %s\n", fine ? "ok  " : "FAIL", what.c_str());
+}
+
+__global__ void poison(float* out, std::size_t count, int width, int stride, const float* add) {
+  const std::size_t i = blockIdx.x * std::size_t{blockDim.x} + threadIdx.x;
+  if (i >= count) return;
+  const int column = static_cast<int>(i % stride);
+  out[i] = column >= width ? kCanaryValue : add != nullptr ? add[i] : __uint_as_float(0xFFFFDEADu);
+}
+
+// Counts elements whose bits are not those of want + bias + add, and canaries that changed.
+__global__ void compare(const float* got, const float* want, const float* bias, const float* add, std::size_t count,
+                        int width, int stride, unsigned* differing) {
+  const std::size_t i = blockIdx.x * std::size_t{blockDim.x} + threadIdx.x;
+  if (i >= count) return;
+  const int column = static_cast<int>(i % stride);
+  float expected = kCanaryValue;
+  if (column < width) {
+    expected = want[i];
+    if (bias != nullptr) expected += bias[column];
+    if (add != nullptr) expected += add[i];
+  }
+  if (__float_as_uint(got[i]) != __float_as_uint(expected)) atomicAdd(differing, 1u);
+}
+
+unsigned blocks_of(std::size_t count) { return static_cast<unsigned>((count + 255) / 256); }
+
+struct Job {
+  WeightShape shape;
+  RandomAffine reader;
+  std::unique_ptr<Weight> weight;
+  DeviceArray<float> want, got, add, bias;
+  int stride;
+
+  Job(Bench& bench, const WeightShape& s, int rows, std::uint64_t seed)
+      : shape(s),
+        reader(s.out, s.in, s.bits, s.group, s.scales, seed, s.largest),
+        weight(bench.pack(reader)),
+        want(static_cast<std::size_t>(rows) * static_cast<std::size_t>(s.out + kCanary)),
+        got(want.size),
+        add(random_rows(rows, s.out + kCanary, seed + 5)),
+        bias(random_rows(1, s.out, seed + 6)),
+        stride(s.out + kCanary) {}
+};
+
+class Case {
+ public:
+  Case(Bench& bench, const std::string& name, const std::vector<WeightShape>& shapes, int rows)
+      : bench_(bench), name_(name), rows_(rows), in_(shapes[0].in), x_host_(random_rows(rows, in_, 77)), x_(x_host_) {
+    for (std::size_t j = 0; j < shapes.size(); ++j)
+      jobs_.push_back(std::make_unique<Job>(bench, shapes[j], rows, 1000 * j + static_cast<std::uint64_t>(in_)));
+    for (auto& job : jobs_) {  // the reference: each job alone, all rows, the portable kernel
+      fill(*job, job->want, rows, nullptr);
+      const Matrix out(job->want.data, rows, job->shape.out, job->stride);
+      cuda::linear(*bench_.recorder, LinearInput::plain(x(0, rows)), std::vector<LinearJobArgs>{{on_card(job->weight), out}},
+                   LinearSchedule::kPortable);
+      bench_.finish();
+    }
+  }
+
+  Matrix x(int first, int rows) const { return {x_.data + static_cast<std::ptrdiff_t>(first) * in_, rows, in_}; }
+
+  void check_double() {
+    double worst = 0, square = 0, norm = 0;
+    bool fine = true;
+    for (auto& job : jobs_) {
+      const std::vector<float> got = job->want.host();
+      const cuda::CudaWeight& weight = *on_card(job->weight);
+      const double steps = cuda::divide_up(in_, 16) + weight.slices();
+      for (int n = 0; n < 24; ++n) {
+        const int feature = static_cast<int>(mix(static_cast<std::uint64_t>(n)) % static_cast<std::uint64_t>(job->shape.out));
+        const std::vector<double> w = job->reader.expanded(n == 0 ? job->shape.out - 1 : feature,
+                                                           cuda::float_scales(weight.form()));
+        for (const int row : {0, rows_ / 2, rows_ - 1}) {
+          double sum = 0, size = 0;
+          for (int k = 0; k < in_; ++k) {
+            const double term = w[static_cast<std::size_t>(k)] *
+                                bf16(x_host_[static_cast<std::size_t>(row) * static_cast<std::size_t>(in_) +
+                                             static_cast<std::size_t>(k)]);
+            sum += term, size += std::fabs(term);
+          }
+          const double error = got[static_cast<std::size_t>(row) * static_cast<std::size_t>(job->stride) +
+                                   static_cast<std::size_t>(n == 0 ? job->shape.out - 1 : feature)] - sum;
+          worst = std::max(worst, std::fabs(error) / (steps * 0x1p-22 * size));
+          if (!(std::fabs(error) <= steps * 0x1p-22 * size)) fine = false;
+          square += error * error, norm += sum * sum;
+        }
+      }
+    }
+    report(fmt::format("{}: float64, error {:.1e} of the norm, worst {:.3f} of the bound", name_,
+                       std::sqrt(square / norm), worst),
+           fine);
+  }
+
+  // Elements that differ, over all jobs, of rows [first, first + rows) computed together.
+  unsigned differing(int first, int rows, LinearSchedule schedule, int extras) {
+    std::vector<LinearJobArgs> args;
+    for (auto& job : jobs_) {
+      fill(*job, job->got, rows, extras == 2 ? job->add.data : nullptr);
+      LinearJobArgs arg{on_card(job->weight), Matrix(job->got.data, rows, job->shape.out, job->stride)};
+      if (extras >= 1) arg.bias = job->bias.data;
+      if (extras == 2) arg.add = job->got.data;  // in place
+      args.push_back(arg);
+    }
+    cuda::linear(*bench_.recorder, LinearInput::plain(x(first, rows)), args, schedule);
+    bench_.finish();
+    DeviceArray<unsigned> count(std::vector<unsigned>{0});
+    for (auto& job : jobs_) {
+      const std::size_t size = static_cast<std::size_t>(rows) * static_cast<std::size_t>(job->stride);
+      compare<<<blocks_of(size), 256>>>(job->got.data, job->want.data + static_cast<std::ptrdiff_t>(first) * job->stride,
+                                        extras >= 1 ? job->bias.data : nullptr, extras == 2 ? job->add.data : nullptr,
+                                        size, job->shape.out, job->stride, count.data);
+    }
+    return count.host()[0];
+  }
+
+  void check_bits(const std::vector<int>& row_counts) {
+    unsigned all = 0;
+    int runs = 0;
+    std::string where;
+    for (const int rows : row_counts) {
+      if (rows > rows_) continue;
+      std::vector<LinearSchedule> schedules = {LinearSchedule::kPortable, LinearSchedule::kAuto};
+      for (const LinearSchedule schedule : schedules)
+        for (const int first : {0, (rows_ - rows) / 2, rows_ - rows}) {
+          const unsigned wrong = differing(first, rows, schedule, runs % 3);
+          if (wrong != 0 && where.empty())
+            where = fmt::format(", first: {} rows from {} on, schedule {}, extras {}: {}", rows, first,
+                                static_cast<int>(schedule), runs % 3, wrong);
+          all += wrong, ++runs;
+        }
+    }
+    report(fmt::format("{}: bits, {} runs, {} differing{}", name_, runs, all, where), all == 0);
+  }
+
+  // A fault must show: a code changed, the rows moved by one, the last chunk of inputs gone.
+  void check_controls() {
+    Job& job = *jobs_[0];
+    auto* byte = const_cast<std::uint8_t*>(on_card(job.weight)->data()) + 37;
+    std::uint8_t value = 0;
+    need(cudaMemcpy(&value, byte, 1, cudaMemcpyDeviceToHost));
+    const auto changed = static_cast<std::uint8_t>(value ^ 0x40);
+    need(cudaMemcpy(byte, &changed, 1, cudaMemcpyHostToDevice));
+    const unsigned code = differing(0, 8, LinearSchedule::kAuto, 0);
+    need(cudaMemcpy(byte, &value, 1, cudaMemcpyHostToDevice));
+    const unsigned mended = differing(0, 8, LinearSchedule::kAuto, 0);
+    std::swap_ranges(x_host_.begin(), x_host_.begin() + in_, x_host_.begin() + in_);
+    need(cudaMemcpy(x_.data, x_host_.data(), x_.size * 4, cudaMemcpyHostToDevice));
+    const unsigned swapped = differing(0, 8, LinearSchedule::kAuto, 0);
+    std::swap_ranges(x_host_.begin(), x_host_.begin() + in_, x_host_.begin() + in_);
+    std::vector<float> cut = x_host_;
+    for (int k = in_ - 16; k < in_; ++k) cut[static_cast<std::size_t>(k)] = 0;
+    need(cudaMemcpy(x_.data, cut.data(), x_.size * 4, cudaMemcpyHostToDevice));
+    const unsigned tail = differing(0, 8, LinearSchedule::kAuto, 0);
+    need(cudaMemcpy(x_.data, x_host_.data(), x_.size * 4, cudaMemcpyHostToDevice));
+    report(fmt::format("{}: controls: code {}, mended {}, rows swapped {}, tail dropped {}", name_, code, mended, swapped,
+                       tail),
+           code != 0 && mended == 0 && swapped != 0 && tail != 0);
+  }
+
+ private:
+  static void fill(const Job& job, const DeviceArray<float>& to, int rows, const float* add) {
+    const std::size_t size = static_cast<std::size_t>(rows) * static_cast<std::size_t>(job.stride);
+    poison<<<blocks_of(size), 256>>>(to.data, size, job.shape.out, job.stride, add);
+    need(cudaDeviceSynchronize());
+  }
+
+  Bench& bench_;
+  std::string name_;
+  int rows_, in_;
+  std::vector<float> x_host_;
+  DeviceArray<float> x_;
+  std::vector<std::unique_ptr<Job>> jobs_;
+};
+
+// Each prologue gives the bits of its op followed by the plain one.
+void check_prologues(Bench& bench, int rows, int heads, int dim) {
+  const int width = heads * dim, out = 80;
+  DeviceArray<float> x(random_rows(rows, width, 3)), gate(random_rows(rows, width, 4)), weight(random_rows(1, width, 5));
+  DeviceArray<float> made(x.size), want(static_cast<std::size_t>(rows) * out), got(want.size);
+  const std::unique_ptr<Weight> packed = bench.pack(RandomAffine(out, width, 4, 32, DType::kBF16, 9));
+  const Matrix in(x.data, rows, width), gates(gate.data, rows, width), through(made.data, rows, width);
+  cuda::Recorder& r = *bench.recorder;
+  const auto same = [&](const char* name, const LinearInput& fused) {
+    cuda::linear(r, LinearInput::plain(through), std::vector<LinearJobArgs>{{on_card(packed), Matrix(want.data, rows, out)}});
+    bench.finish();
+    need(cudaMemset(got.data, 0xFF, got.size * 4));
+    cuda::linear(r, fused, std::vector<LinearJobArgs>{{on_card(packed), Matrix(got.data, rows, out)}});
+    bench.finish();
+    const std::vector<float> a = want.host(), b = got.host();
+    report(fmt::format("prologue {}, {} rows of {} heads of {}", name, rows, heads, dim),
+           std::memcmp(a.data(), b.data(), a.size() * 4) == 0 && a[0] == a[0] && a[0] != 0);
+  };
+  cuda::rms_norm(r, in, weight.data, 1e-6f, through);
+  same("rms_norm", LinearInput::rms_norm(in, weight.data, 1e-6f));
+  cuda::silu_mul(r, in, gates, through);
+  same("silu_mul", LinearInput::silu_mul(in, gates));
+  cuda::sigmoid_mul(r, in, gates, through);
+  same("sigmoid_mul", LinearInput::sigmoid_mul(in, gates));
+  cuda::gated_norm(r, in, gates, heads, dim, weight.data, 1e-6f, through);
+  same("gated_norm", LinearInput::gated_norm(in, gates, heads, dim, weight.data, 1e-6f));
+}
+
+void check_embed(Bench& bench, const WeightShape& s) {
+  const RandomAffine reader(s.out, s.in, s.bits, s.group, s.scales, 21);
+  const std::unique_ptr<Weight> table = bench.pack(reader);
+  const std::vector<TokenId> ids = {0, s.out - 1, 17, 17, s.out / 2};
+  DeviceArray<float> out(ids.size() * static_cast<std::size_t>(s.in));
+  cuda::embed(*bench.recorder, *on_card(table), ids, Matrix(out.data, static_cast<int>(ids.size()), s.in));
+  bench.finish();
+  const std::vector<float> got = out.host();
+  std::vector<float> want(static_cast<std::size_t>(s.in));
+  std::size_t wrong = 0;
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    expand_row(reader, ids[i], want.data());
+    for (std::size_t k = 0; k < want.size(); ++k) wrong += got[i * want.size() + k] != want[k];
+  }
+  report(fmt::format("embed {} by {}, {} bits, groups of {}: {} differing", s.out, s.in, s.bits, s.group, wrong),
+         wrong == 0);
+}
+
+void run(Bench& bench, const std::string& name, const std::vector<WeightShape>& shapes, int rows,
+         const std::vector<int>& counts, bool controls) {
+  Case c(bench, name, shapes, rows);
+  c.check_double();
+  c.check_bits(counts);
+  if (controls) c.check_controls();
+}
+
+int check() {
+  constexpr int kMostRows = 8192;
+  Bench bench(kMostRows, 17408);
+  const std::vector<int> few = {1, 2, 3, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 48, 63, 64, 65, 100, 127, 128, 129, 200};
+  const std::vector<int> quick = {1, 3, 8, 16, 29, 33, 64, 65, 130};
+  for (const int bits : {2, 3, 4, 5, 6, 8})
+    for (const int group : {32, 64, 128})
+      for (const DType scales : {DType::kBF16, DType::kF16, DType::kF32}) {
+        if (scales == DType::kF32 && bits != 4 && bits != 8) continue;
+        run(bench, fmt::format("{} bits, groups of {}, {}", bits, group, info(scales).name),
+            {{200, 128 * 9 + (group == 32 ? 32 : 0), bits, group, scales}}, 140, quick, bits == 4 && group == 64);
+        check_embed(bench, {200, 128 * 3, bits, group, scales});
+      }
+  run(bench, "scale too large for bf16 codes", {{64, 256, 4, 64, DType::kBF16, 40.0f}, {64, 256, 8, 64, DType::kBF16, 40.0f}}, 70, quick, false);
+  run(bench, "tiny", {{1, 64, 4, 64}, {17, 64, 4, 64}}, 70, quick, true);
+  run(bench, "fixture's odd shapes", {{320, 96, 4, 32}, {48, 96, 4, 32}, {8, 96, 8, 32}}, 200, few, true);
+  run(bench, "SmolLM2's width", {{576, 576, 8, 32, DType::kF16}, {192, 576, 8, 32, DType::kF16}, {192, 576, 4, 32, DType::kF16}},
+      200, few, false);
+  run(bench, "27B gate and up", {{17408, 5120}, {17408, 5120}}, 600, {1, 2, 5, 8, 16, 32, 64, 65, 128, 257, 600}, true);
+  run(bench, "27B delta", {{10240, 5120}, {6144, 5120}, {48, 5120}, {48, 5120}}, 520, few, false);
+  run(bench, "27B attention", {{6144, 5120}, {1024, 5120}, {1024, 5120}, {6144, 5120}}, 300, few, false);
+  run(bench, "27B down", {{5120, 17408}}, 520, {1, 2, 8, 16, 31, 64, 65, 200, 512}, true);
+  run(bench, "27B out", {{5120, 6144}}, 300, few, false);
+  run(bench, "27B head", {{248320, 5120}}, 64, {1, 8, 13, 64}, false);
+  for (const auto& [rows, heads, dim] : {std::array{1, 48, 128}, {3, 5, 32}, {70, 40, 128}, {2, 68, 256}})
+    check_prologues(bench, rows, heads, dim);
+  std::printf("%s: %d failures\n", failures == 0 ? "all fine" : "FAILED", failures);
+  return failures == 0 ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace steadfast::bench
+
+int main() { return steadfast::bench::check(); }

@@ -1,0 +1,158 @@
+// linear_speed [few|prompt]: times of linears on this card, as the recorder replays them: rows to bf16, then the product.
+// few: 1 to 64 rows of the 27B's layers, with the share of copy bandwidth, and a round of all its linears.
+// prompt: 128 to 8,192 rows, as lines that linear_peer.py reads beside PyTorch's.
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <string>
+
+#include "linear_bench.h"
+
+namespace steadfast::bench {
+namespace {
+
+using cuda::LinearInput;
+using cuda::LinearJobArgs;
+
+constexpr double kCopyBytes = 4.19e12;  // a second, measured on an H200
+
+struct Timed {
+  std::vector<std::vector<std::unique_ptr<Weight>>> copies;  // [copy][job]
+  double bytes = 0;                                          // of one copy
+};
+
+// As many copies as keep the weights from staying in L2.
+Timed load(Bench& bench, const std::vector<WeightShape>& shapes, double least_bytes) {
+  Timed timed;
+  for (double all = 0; all < least_bytes || timed.copies.size() < 2;) {
+    std::vector<std::unique_ptr<Weight>> jobs;
+    timed.bytes = 0;
+    for (const WeightShape& s : shapes) {
+      jobs.push_back(bench.pack(RandomAffine(s.out, s.in, s.bits, s.group, s.scales, timed.copies.size())));
+      timed.bytes += static_cast<double>(s.out) * s.in * s.bits / 8 + static_cast<double>(s.out) * s.in / s.group * 4;
+    }
+    all += timed.bytes;
+    timed.copies.push_back(std::move(jobs));
+  }
+  return timed;
+}
+
+double median(std::vector<float> times) {
+  std::sort(times.begin(), times.end());
+  return times[times.size() / 2];
+}
+
+// Median microseconds of what `append` appends, over replays of its graph.
+template <typename Append>
+double replayed(Bench& bench, int repeats, Append&& append) {
+  cudaEvent_t begin, end;
+  need(cudaEventCreate(&begin));
+  need(cudaEventCreate(&end));
+  std::vector<float> times;
+  for (int i = 0; i < repeats + 3; ++i) {
+    append();
+    need(cudaEventRecord(begin, bench.recorder->stream()));
+    need(bench.recorder->run());
+    need(cudaEventRecord(end, bench.recorder->stream()));
+    need(bench.recorder->wait());
+    float ms = 0;
+    need(cudaEventElapsedTime(&ms, begin, end));
+    if (i >= 3) times.push_back(ms * 1e3f);
+  }
+  cudaEventDestroy(begin);
+  cudaEventDestroy(end);
+  return median(times);
+}
+
+void append_linear(Bench& bench, const Timed& timed, std::size_t copy, const Matrix& x, float* out) {
+  std::vector<LinearJobArgs> args;
+  for (const auto& weight : timed.copies[copy % timed.copies.size()]) {
+    args.push_back({on_card(weight), Matrix(out, x.rows, weight->out())});
+    out += static_cast<std::ptrdiff_t>(x.rows) * weight->out();
+  }
+  cuda::linear(*bench.recorder, LinearInput::plain(x), args);
+}
+
+int total_out(const std::vector<WeightShape>& shapes) {
+  int sum = 0;
+  for (const WeightShape& s : shapes) sum += s.out;
+  return sum;
+}
+
+const std::vector<std::pair<std::string, std::vector<WeightShape>>> kLinears = {
+    {"gate_up", {{17408, 5120}, {17408, 5120}}},
+    {"delta", {{10240, 5120}, {6144, 5120}, {48, 5120}, {48, 5120}}},
+    {"attention", {{6144, 5120}, {1024, 5120}, {1024, 5120}, {6144, 5120}}},
+    {"down", {{5120, 17408}}},
+    {"out", {{5120, 6144}}},
+    {"head", {{248320, 5120}}},
+};
+
+void few() {
+  Bench bench(64, 17408);
+  const auto started = std::chrono::steady_clock::now();
+  std::vector<Timed> loaded;
+  double bytes = 0;
+  for (const auto& [name, shapes] : kLinears) {
+    loaded.push_back(load(bench, shapes, 300e6));
+    bytes += loaded.back().bytes * static_cast<double>(loaded.back().copies.size());
+  }
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
+  std::printf("packed and uploaded %.1f GB in %.2f s (random numbers made on the way): 15 GB in %.1f s\n", bytes * 1e-9,
+              seconds, seconds * 15e9 / bytes);
+  DeviceArray<float> x(random_rows(64, 17408, 1)), out(std::size_t{64} * 248320);
+  for (const int rows : {1, 2, 8, 16, 32, 64}) {
+    std::printf("%2d rows:", rows);
+    for (std::size_t i = 0; i < kLinears.size(); ++i) {
+      const auto& [name, shapes] = kLinears[i];
+      const int chain = name == "head" ? 6 : 40;
+      const Matrix in(x.data, rows, shapes[0].in);
+      const double us = replayed(bench, 9, [&] {
+        for (int n = 0; n < chain; ++n) append_linear(bench, loaded[i], static_cast<std::size_t>(n), in, out.data);
+      }) / chain;
+      std::printf("  %s %.2f us %.0f%%", name.c_str(), us, loaded[i].bytes / kCopyBytes * 1e8 / us);
+    }
+    double floor = 0;
+    const double round = replayed(bench, 7, [&] {
+      std::size_t n = 0;
+      floor = 0;
+      for (int layer = 0; layer < 64; ++layer)
+        for (const std::size_t i : {layer % 4 == 3 ? 2u : 1u, 4u, 0u, 3u}) {
+          append_linear(bench, loaded[i], n++, Matrix(x.data, rows, kLinears[i].second[0].in), out.data);
+          floor += loaded[i].bytes;
+        }
+    });
+    std::printf("  64 layers %.0f us, floor %.0f: %.0f%%\n", round, floor / kCopyBytes * 1e6,
+                floor / kCopyBytes * 1e8 / round);
+    std::fflush(stdout);
+  }
+}
+
+void prompt() {
+  Bench bench(8192, 17408);
+  DeviceArray<float> x(random_rows(8192, 17408, 1)), out(std::size_t{8192} * 34816);
+  for (const auto& [name, shapes] : kLinears) {
+    if (name == "head") continue;
+    const Timed timed = load(bench, shapes, 150e6);
+    for (const int rows : {128, 256, 512, 1024, 2048, 8192}) {
+      const double flops = 2.0 * rows * shapes[0].in * total_out(shapes);
+      const int chain = std::clamp(static_cast<int>(6e-3 * 600e12 / flops), 1, 40);
+      const Matrix in(x.data, rows, shapes[0].in);
+      const double us = replayed(bench, 5, [&] {
+        for (int n = 0; n < chain; ++n) append_linear(bench, timed, static_cast<std::size_t>(n), in, out.data);
+      }) / chain;
+      std::printf("time %s %d %d %d %.2f us %.1f TFLOP/s\n", name.c_str(), total_out(shapes), shapes[0].in, rows, us,
+                  flops / us * 1e-6);
+      std::fflush(stdout);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace steadfast::bench
+
+int main(int argc, char** argv) {
+  if (argc < 2 || std::strcmp(argv[1], "few") == 0) steadfast::bench::few();
+  if (argc < 2 || std::strcmp(argv[1], "prompt") == 0) steadfast::bench::prompt();
+  return 0;
+}

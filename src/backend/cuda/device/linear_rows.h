@@ -1,0 +1,467 @@
+// Linear for up to 64 rows a block: a warp owns strips of 16 features, stages of a few chunks of weights and activations
+// go round a ring in shared memory. Two ways to feed the ring, one arithmetic: cp.async by the warps themselves (any
+// card; many rows as blockIdx.y), or bulk copies by a warp of its own (sm_90; one block a multiprocessor takes an equal
+// run of the launch's strips, and weights are fetched before the launches before this one have finished).
+// A strip's sum: for each slice of K one chain of k16 steps from zero; slices added in ascending order, in registers, or
+// through partials where blocks share a strip (the block that arrives last adds all of them, in the same order).
+#pragma once
+
+#include <type_traits>
+
+#include "backend/cuda/device/async_copy.h"
+#include "backend/cuda/device/fragments.h"
+#include "backend/cuda/device/wait.h"
+
+namespace steadfast::cuda {
+
+// How a block's strips and rows are shared among its warps: a unit is the strips of one warp; 64 rows go to two warps.
+template <int kRows>
+struct WarpShape {
+  static constexpr int kStrips = kRows >= 32 ? 2 : 1;
+  static constexpr int kWarpRows = kRows < 32 ? kRows : 32;
+  static constexpr int kHalves = kRows / kWarpRows;
+};
+
+// What one warp adds up: kStrips strips by kRows rows; [strip][4 j + i] is feature g + 8 (i / 2), row 8 j + 2 t + i % 2.
+template <int kRows, int kStrips>
+struct StripSums {
+  float sum[kStrips][kRows / 2], total[kStrips][kRows / 2];
+  bool started;
+
+  __device__ void clear() {
+    started = false;
+#pragma unroll
+    for (int s = 0; s < kStrips; ++s)
+#pragma unroll
+      for (int i = 0; i < kRows / 2; ++i) sum[s][i] = 0;
+  }
+  // The end of a slice.
+  __device__ void close() {
+#pragma unroll
+    for (int s = 0; s < kStrips; ++s)
+#pragma unroll
+      for (int i = 0; i < kRows / 2; ++i) {
+        total[s][i] = started ? total[s][i] + sum[s][i] : sum[s][i];
+        sum[s][i] = 0;
+      }
+    started = true;
+  }
+};
+
+template <int kStep, int kLast, typename Body>
+__device__ void for_steps(Body&& body) {
+  if constexpr (kStep < kLast) {
+    body(std::integral_constant<int, kStep>{});
+    for_steps<kStep + 1, kLast>(body);
+  }
+}
+
+// sums += the strips' chunk times the rows' chunk at x_at ([kRows][128 bytes], pieces swizzled).
+template <Form kForm, int kRows, int kStrips>
+__device__ void multiply_chunk(const std::uint32_t (&strip_at)[kStrips], std::uint32_t x_at, int lane,
+                               float (&sum)[kStrips][kRows / 2]) {
+  Fragments<kForm> weights[kStrips];
+#pragma unroll
+  for (int s = 0; s < kStrips; ++s) weights[s].load(strip_at[s], lane);
+  std::uint32_t b[4];
+  const int row = lane & 7, matrix = lane >> 3;
+  for_steps<0, 4>([&](auto step_constant) {
+    constexpr int kStep = decltype(step_constant)::value;
+    std::uint32_t a[kStrips][4];
+#pragma unroll
+    for (int s = 0; s < kStrips; ++s) weights[s].template expand<kStep>(a[s]);
+    if constexpr (kRows == 8) {  // one load serves two steps
+      if constexpr (kStep % 2 == 0) load_matrices(b, x_at + row * kChunkRowBytes + ((kStep * 2 + matrix) ^ row) * 16);
+#pragma unroll
+      for (int s = 0; s < kStrips; ++s) mma_bf16(sum[s], a[s], b[kStep % 2 * 2], b[kStep % 2 * 2 + 1]);
+    } else {
+      const int piece = (kStep * 2 + (matrix & 1)) ^ row;
+#pragma unroll
+      for (int j = 0; j < kRows / 16; ++j) {
+        load_matrices(b, x_at + (j * 16 + (matrix >> 1) * 8 + row) * kChunkRowBytes + piece * 16);
+#pragma unroll
+        for (int s = 0; s < kStrips; ++s) {
+          mma_bf16(sum[s] + j * 8, a[s], b[0], b[1]);
+          mma_bf16(sum[s] + j * 8 + 4, a[s], b[2], b[3]);
+        }
+      }
+    }
+  });
+}
+
+// out = value + bias + add for a strip; rows are the launch's from first_row on.
+template <int kRows>
+__device__ void store_strip(const JobView& job, const float (&value)[kRows / 2], int strip_feature, int lane,
+                            int first_row, int rows) {
+  float bias[2] = {0, 0}, add[kRows / 2];
+  const int feature = strip_feature + lane / 4;
+  const auto inside = [&](int i, int& row) {
+    row = first_row + i / 4 * 8 + lane % 4 * 2 + i % 2;
+    return row < rows && feature + i / 2 % 2 * 8 < job.features;
+  };
+#pragma unroll
+  for (int h = 0; h < 2; ++h)
+    if (job.bias != nullptr && feature + h * 8 < job.features) bias[h] = job.bias[feature + h * 8];
+  int row;
+  if (job.add != nullptr) {
+#pragma unroll
+    for (int i = 0; i < kRows / 2; ++i)
+      if (inside(i, row)) add[i] = job.add[row * job.stride + feature + i / 2 % 2 * 8];
+  }
+#pragma unroll
+  for (int i = 0; i < kRows / 2; ++i) {
+    if (!inside(i, row)) continue;
+    float y = value[i];
+    if (job.bias != nullptr) y += bias[i / 2 % 2];
+    if (job.add != nullptr) y += add[i];
+    job.out[row * job.stride + feature + i / 2 % 2 * 8] = y;
+  }
+}
+
+// A part of a warp's sum of one strip (slot: which strip, which rows), where several blocks share it. True for the warp
+// that came last: `value` is then the sum of all parts in ascending order.
+template <int kRows>
+__device__ bool add_parts(const LinearLaunch& launch, int slot, int part, int lane, float (&value)[kRows / 2]) {
+  constexpr int kVectors = kRows / 8;
+  auto* parts = reinterpret_cast<float4*>(launch.partials) +
+                static_cast<std::size_t>(slot) * static_cast<std::size_t>(launch.parts * kVectors * 32) + lane;
+#pragma unroll
+  for (int j = 0; j < kVectors; ++j)
+    __stcg(parts + (part * kVectors + j) * 32,
+           make_float4(value[4 * j], value[4 * j + 1], value[4 * j + 2], value[4 * j + 3]));
+  __syncwarp();
+  unsigned arrived = 0;
+  if (lane == 0) {
+    __threadfence();
+    arrived = atomicAdd(launch.counters + slot, 1u);
+    __threadfence();
+  }
+  arrived = __shfl_sync(0xFFFFFFFFu, arrived, 0);
+  if (arrived + 1 != static_cast<unsigned>(launch.parts)) return false;
+  if (lane == 0) launch.counters[slot] = 0;
+  for (int p = 0; p < launch.parts; ++p)
+#pragma unroll
+    for (int j = 0; j < kVectors; ++j) {
+      const float4 v = __ldcg(parts + (p * kVectors + j) * 32);
+      const float values[4] = {v.x, v.y, v.z, v.w};
+#pragma unroll
+      for (int i = 0; i < 4; ++i) value[4 * j + i] = p == 0 ? values[i] : value[4 * j + i] + values[i];
+    }
+  return true;
+}
+
+// The stages of a block in order: passes over its strips, slices, then groups of at most kGroup chunks of a slice.
+template <int kGroup, int kStrips>
+struct Walk {
+  const LinearLaunch& launch;
+  int first_unit, units;   // of the block; a unit is kStrips strips
+  int pass = 0, passes;
+  int slice, first_slice, last_slice, slice_end;
+  int chunk;
+  int strip, strips;       // of the pass
+
+  __device__ explicit Walk(const LinearLaunch& of) : launch(of) {
+    const int part = static_cast<int>(blockIdx.x) / of.blocks_per_part;
+    const int block = static_cast<int>(blockIdx.x) % of.blocks_per_part;
+    const int all = of.tiles * (kTileStrips / kStrips);
+    first_unit = static_cast<int>(static_cast<long long>(all) * block / of.blocks_per_part);
+    units = static_cast<int>(static_cast<long long>(all) * (block + 1) / of.blocks_per_part) - first_unit;
+    passes = (units + of.pass_units - 1) / of.pass_units;
+    first_slice = of.parts > 1 ? part : 0;
+    last_slice = of.parts > 1 ? part + 1 : of.slices;
+    if (passes > 0) begin_pass();
+  }
+  __device__ bool valid() const { return pass < passes; }
+  __device__ int chunks() const { return min(kGroup, slice_end - chunk); }
+  __device__ bool opens_pass() const {
+    return slice == first_slice && chunk == slice_begin(launch.chunks, launch.slices, slice);
+  }
+  __device__ bool closes_slice() const { return chunk + kGroup >= slice_end; }
+  __device__ bool closes_pass() const { return closes_slice() && slice + 1 == last_slice; }
+  __device__ void next() {
+    chunk += kGroup;
+    if (chunk < slice_end) return;
+    if (++slice < last_slice) {
+      begin_slice();
+    } else if (++pass < passes) {
+      begin_pass();
+    }
+  }
+
+ private:
+  __device__ void begin_pass() {
+    const int from = units * pass / passes, to = units * (pass + 1) / passes;
+    strip = (first_unit + from) * kStrips;
+    strips = (to - from) * kStrips;
+    slice = first_slice;
+    begin_slice();
+  }
+  __device__ void begin_slice() {
+    chunk = slice_begin(launch.chunks, launch.slices, slice);
+    slice_end = slice_begin(launch.chunks, launch.slices, slice + 1);
+  }
+};
+
+__device__ inline const JobView& job_of(const LinearLaunch& launch, int tile) {
+  int job = 0;
+#pragma unroll
+  for (int j = 1; j < kMostJobs; ++j)
+    if (j < launch.job_count && tile >= launch.jobs[j].first_tile) job = j;
+  return launch.jobs[job];
+}
+
+// The bytes of a strip's chunk in device memory.
+template <Form kForm>
+__device__ const std::uint8_t* strip_source(const LinearLaunch& launch, const JobView& job, int strip, int chunk) {
+  const int tile = strip / kTileStrips - job.first_tile;
+  const auto at = (static_cast<std::size_t>(tile) * static_cast<std::size_t>(launch.chunks) +
+                   static_cast<std::size_t>(chunk)) * kTileStrips + static_cast<std::size_t>(strip % kTileStrips);
+  return job.weight + at * static_cast<std::size_t>(strip_bytes(kForm));
+}
+
+// A warp's strips are done: fold with other blocks' parts where there are any, and store.
+template <int kHalves, int kRows, int kStrips>
+__device__ void finish_strips(const LinearLaunch& launch, const JobView& job, int strip, int lane, int first_row,
+                              StripSums<kRows, kStrips>& sums) {
+  const int part = static_cast<int>(blockIdx.x) / launch.blocks_per_part;
+#pragma unroll
+  for (int s = 0; s < kStrips; ++s) {
+    const int mine = strip + s, slot = mine * kHalves + first_row / kRows % kHalves;
+    if (launch.parts > 1 && !add_parts<kRows>(launch, slot, part, lane, sums.total[s])) continue;
+    store_strip<kRows>(job, sums.total[s], (mine - job.first_tile * kTileStrips) * kStripFeatures, lane, first_row,
+                       launch.rows);
+  }
+}
+
+// ---- any card: cp.async ----
+
+template <Form kForm, int kRows>
+struct PortableShape : WarpShape<kRows> {
+  using WarpShape<kRows>::kStrips;
+  static constexpr int kUnits = 8 / kStrips;
+  static constexpr int kThreads = kUnits * WarpShape<kRows>::kHalves * 32;
+  static constexpr int kGroup = kRows == 8 && code_bytes(kForm) == 512 ? 2 : 1;
+  static constexpr int kStripStage = kGroup * strip_bytes(kForm);
+  static constexpr int kWeightBytes = kUnits * kStrips * kStripStage;
+  static constexpr int kStageBytes = kWeightBytes + kGroup * kRows * kChunkRowBytes;
+  static constexpr int kRoom = 96 * 1024;  // sm_86 to sm_121 give a block 99 KiB
+  static constexpr int kStages = kRoom / kStageBytes < 4 ? kRoom / kStageBytes : 4;
+};
+
+template <Form kForm, int kRows>
+__global__ void __launch_bounds__(PortableShape<kForm, kRows>::kThreads)
+    linear_portable(const __grid_constant__ LinearLaunch launch) {
+  using Shape = PortableShape<kForm, kRows>;
+  constexpr int kStrips = Shape::kStrips, kGroup = Shape::kGroup, kStages = Shape::kStages;
+  constexpr int kWarpRows = Shape::kWarpRows, kHalves = Shape::kHalves;
+  static_assert(kStages >= 2);
+  extern __shared__ __align__(128) std::uint8_t ring[];
+  begin_next();
+  wait_for_earlier();
+  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+  const int first_row = static_cast<int>(blockIdx.y) * kRows, half = warp % kHalves;
+  const int own = warp / kHalves * kStrips;
+  const std::uint32_t base = shared_address(ring);
+  using Steps = Walk<kGroup, kStrips>;
+  Steps ahead(launch);
+  int ahead_slot = 0;
+  const auto fetch = [&] {  // one stage, shared among the warps
+    if (ahead.valid()) {
+      const std::uint32_t stage = base + ahead_slot * Shape::kStageBytes;
+      const int chunks = ahead.chunks();
+      for (int s = warp; s < ahead.strips; s += Shape::kThreads / 32) {
+        const int strip = ahead.strip + s;
+        const JobView& job = job_of(launch, strip / kTileStrips);
+        for (int c = 0; c < chunks; ++c) {
+          const std::uint8_t* from = strip_source<kForm>(launch, job, strip, ahead.chunk + c);
+          const std::uint32_t to = stage + s * Shape::kStripStage + c * strip_bytes(kForm);
+          for (int i = lane * 16; i < strip_bytes(kForm); i += 32 * 16) copy16(to + i, from + i);
+        }
+      }
+      for (int i = static_cast<int>(threadIdx.x); i < chunks * kRows * 8; i += Shape::kThreads) {
+        const std::size_t row =
+            static_cast<std::size_t>(ahead.chunk + i / (kRows * 8)) * static_cast<std::size_t>(launch.padded_rows) +
+            static_cast<std::size_t>(first_row + i / 8 % kRows);
+        copy16(stage + Shape::kWeightBytes + i * 16, launch.x + row * kChunkRowBytes + i % 8 * 16);
+      }
+      ahead.next();
+      ahead_slot = ahead_slot + 1 == kStages ? 0 : ahead_slot + 1;
+    }
+    close_copies();
+  };
+  for (int i = 0; i + 1 < kStages; ++i) fetch();
+  StripSums<kWarpRows, kStrips> sums;
+  int slot = 0;
+  for (Steps walk(launch); walk.valid(); walk.next()) {
+    if (walk.opens_pass()) sums.clear();
+    wait_copies<kStages - 2>();
+    __syncthreads();
+    fetch();
+    const std::uint32_t stage = base + slot * Shape::kStageBytes;
+    slot = slot + 1 == kStages ? 0 : slot + 1;
+    if (own >= walk.strips) continue;
+#pragma unroll
+    for (int c = 0; c < kGroup; ++c) {
+      if (c >= walk.chunks()) break;
+      std::uint32_t strip_at[kStrips];
+#pragma unroll
+      for (int s = 0; s < kStrips; ++s)
+        strip_at[s] = stage + (own + s) * Shape::kStripStage + c * strip_bytes(kForm);
+      const std::uint32_t rows = stage + Shape::kWeightBytes + (c * kRows + half * kWarpRows) * kChunkRowBytes;
+      multiply_chunk<kForm, kWarpRows, kStrips>(strip_at, rows, lane, sums.sum);
+    }
+    if (!walk.closes_slice()) continue;
+    const JobView& job = job_of(launch, (walk.strip + own) / kTileStrips);
+    if (walk.closes_pass() || job.slices > 1) sums.close();
+    if (walk.closes_pass()) {
+      finish_strips<kHalves>(launch, job, walk.strip + own, lane, first_row + half * kWarpRows, sums);
+    }
+  }
+  wait_copies<0>();
+}
+
+// ---- sm_90: bulk copies ----
+
+template <Form kForm, int kRows>
+struct BulkShape : WarpShape<kRows> {
+  using WarpShape<kRows>::kStrips;
+  // Each quarter of a multiprocessor has its own registers, so warps come in fours: 20, 12 or 12 with the feeder.
+  static constexpr int kUnits = kRows <= 16 ? 19 : kRows == 32 ? 11 : 5;
+  static constexpr int kWarps = kUnits * WarpShape<kRows>::kHalves;  // that multiply; one more feeds them
+  static constexpr int kThreads = (kWarps + 1) * 32;
+  static constexpr int kFull = strip_bytes(kForm) <= 640 ? 4 : strip_bytes(kForm) <= 1280 ? 2 : 1;
+  static constexpr int kGroup = kRows <= 16 || kFull == 1 ? kFull : kFull / 2;
+  static constexpr int kMostStages = 16;
+  static constexpr int stage_bytes(int strips) { return kGroup * (strips * strip_bytes(kForm) + kRows * kChunkRowBytes); }
+};
+
+#if __CUDA_ARCH__ >= 900
+
+// Copies the weights of a stage: strips of one tile lie side by side, so a tile's part is one piece a chunk, and a whole
+// tile one piece. In shared memory: [part of a tile][chunk][its strips].
+template <Form kForm, int kGroup, int kStrips>
+__device__ void copy_weights(const LinearLaunch& launch, const Walk<kGroup, kStrips>& walk, std::uint32_t to,
+                             std::uint32_t barrier, std::uint64_t policy) {
+  constexpr int kBytes = strip_bytes(kForm);
+  for (int done = 0; done < walk.strips;) {
+    const int strip = walk.strip + done;
+    const int count = min(kTileStrips - strip % kTileStrips, walk.strips - done);
+    const std::uint8_t* from = strip_source<kForm>(launch, job_of(launch, strip / kTileStrips), strip, walk.chunk);
+    if (count == kTileStrips) {
+      bulk_copy(to, from, walk.chunks() * kTileStrips * kBytes, barrier, policy);
+    } else {
+      for (int c = 0; c < walk.chunks(); ++c)
+        bulk_copy(to + c * count * kBytes, from + c * kTileStrips * kBytes, count * kBytes, barrier, policy);
+    }
+    to += count * kGroup * kBytes;
+    done += count;
+  }
+}
+
+template <Form kForm, int kRows>
+__device__ void feed(const LinearLaunch& launch, std::uint32_t ring, std::uint32_t full, std::uint32_t empty) {
+  using Shape = BulkShape<kForm, kRows>;
+  using Steps = Walk<Shape::kGroup, Shape::kStrips>;
+  const std::uint64_t once = stream_once(), keep = keep_in_l2();
+  const auto weights = [&](const Steps& walk, int slot) {
+    const std::uint32_t barrier = full + slot * 8;
+    barrier_expect(barrier, walk.chunks() * (walk.strips * strip_bytes(kForm) + kRows * kChunkRowBytes));
+    copy_weights<kForm>(launch, walk, ring + slot * launch.stage_bytes, barrier, once);
+  };
+  const auto rows = [&](const Steps& walk, int slot) {
+    bulk_copy(ring + slot * launch.stage_bytes + Shape::kGroup * walk.strips * strip_bytes(kForm),
+              launch.x + static_cast<std::size_t>(walk.chunk) * (kRows * kChunkRowBytes),
+              walk.chunks() * kRows * kChunkRowBytes, full + slot * 8, keep);
+  };
+  Steps walk(launch), late(launch);
+  int filled = 0;
+  for (; walk.valid() && filled < launch.stages; walk.next()) weights(walk, filled++);
+  wait_for_earlier();
+  for (int slot = 0; slot < filled; ++slot, late.next()) rows(late, slot);
+  std::uint32_t phase = 0;
+  for (int slot = 0; walk.valid(); walk.next()) {
+    barrier_wait(empty + slot * 8, phase);
+    weights(walk, slot);
+    rows(walk, slot);
+    if (++slot == launch.stages) slot = 0, phase ^= 1;
+  }
+}
+
+template <Form kForm, int kRows>
+__device__ void consume(const LinearLaunch& launch, std::uint32_t ring, std::uint32_t full, std::uint32_t empty) {
+  using Shape = BulkShape<kForm, kRows>;
+  constexpr int kStrips = Shape::kStrips, kGroup = Shape::kGroup, kBytes = strip_bytes(kForm);
+  constexpr int kWarpRows = Shape::kWarpRows, kHalves = Shape::kHalves;
+  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+  const int own = warp / kHalves * kStrips, half = warp % kHalves;
+  wait_for_earlier();
+  StripSums<kWarpRows, kStrips> sums;
+  std::uint32_t offset = 0, step = 0, x_offset = 0, phase = 0;
+  bool folds = false;
+  int slot = 0;
+  for (Walk<kGroup, kStrips> walk(launch); walk.valid(); walk.next()) {
+    const bool mine = own < walk.strips;
+    if (walk.opens_pass()) {  // where my strips lie in a stage of this pass
+      sums.clear();
+      const int head = min(kTileStrips - walk.strip % kTileStrips, walk.strips);
+      const int tile = own < head ? 0 : head + (own - head) / kTileStrips * kTileStrips;
+      const int count = own < head ? head : min(kTileStrips, walk.strips - tile);
+      offset = (tile * kGroup + own - tile) * kBytes;
+      step = count * kBytes;
+      x_offset = walk.strips * kGroup * kBytes + half * kWarpRows * kChunkRowBytes;
+      folds = mine && job_of(launch, (walk.strip + own) / kTileStrips).slices > 1;
+    }
+    barrier_wait(full + slot * 8, phase);
+    const std::uint32_t stage = ring + slot * launch.stage_bytes;
+    if (mine) {
+      const int chunks = walk.chunks();
+#pragma unroll
+      for (int c = 0; c < kGroup; ++c) {
+        if (c >= chunks) break;
+        std::uint32_t strip_at[kStrips];
+#pragma unroll
+        for (int s = 0; s < kStrips; ++s) strip_at[s] = stage + offset + c * step + s * kBytes;
+        multiply_chunk<kForm, kWarpRows, kStrips>(strip_at, stage + x_offset + c * kRows * kChunkRowBytes, lane,
+                                                  sums.sum);
+      }
+    }
+    __syncwarp();
+    if (lane == 0) barrier_arrive(empty + slot * 8);
+    if (++slot == launch.stages) slot = 0, phase ^= 1;
+    if (!mine || !walk.closes_slice()) continue;
+    if (walk.closes_pass() || folds) sums.close();
+    if (walk.closes_pass()) {
+      const int strip = walk.strip + own;
+      finish_strips<kHalves>(launch, job_of(launch, strip / kTileStrips), strip, lane, half * kWarpRows, sums);
+    }
+  }
+}
+
+#endif
+
+template <Form kForm, int kRows>
+__global__ void __launch_bounds__(BulkShape<kForm, kRows>::kThreads, 1)
+    linear_bulk([[maybe_unused]] const __grid_constant__ LinearLaunch launch) {
+#if __CUDA_ARCH__ == 900
+  using Shape = BulkShape<kForm, kRows>;
+  extern __shared__ __align__(128) std::uint8_t ring[];
+  __shared__ __align__(8) std::uint64_t barriers[2 * Shape::kMostStages];
+  const std::uint32_t full = shared_address(barriers), empty = full + 8 * Shape::kMostStages;
+  begin_next();
+  if (threadIdx.x == 0) {
+    for (int i = 0; i < launch.stages; ++i) {
+      barrier_init(full + i * 8, 1);
+      barrier_init(empty + i * 8, Shape::kWarps);
+    }
+    barriers_visible();
+  }
+  __syncthreads();
+  if (threadIdx.x >= Shape::kWarps * 32) {
+    if (threadIdx.x == Shape::kWarps * 32) feed<kForm, kRows>(launch, shared_address(ring), full, empty);
+  } else {
+    consume<kForm, kRows>(launch, shared_address(ring), full, empty);
+  }
+#endif
+}
+
+}  // namespace steadfast::cuda

@@ -1,0 +1,156 @@
+// Plans of linears: which kernel, which jobs together, how strips are shared among blocks. Schedule alone: what a row's
+// sums are is fixed by the weight's shape (linear_slices).
+#include "backend/cuda/linear.h"
+
+#include <algorithm>
+#include <array>
+
+#include "backend/cuda/linear_input.h"
+#include "backend/cuda/linear_kernels.h"
+
+namespace steadfast::cuda {
+namespace {
+
+constexpr int kFewRows = 64;
+constexpr int kRingBytes = 212 * 1024;  // of 227 KiB: the kernels before and after still fit beside it
+constexpr int kSpreadStrips = 6;        // strips a multiprocessor below which slices go to blocks of their own
+
+const FormKernels& kernels_of(Form form) {
+  switch (form) {
+    case Form::kFour: return four_kernels();
+    case Form::kFourSplit: return four_split_kernels();
+    case Form::kFourFloat: return four_float_kernels();
+    case Form::kEight: return eight_kernels();
+    case Form::kEightFloat: return eight_float_kernels();
+    case Form::kDense: return dense_kernels();
+  }
+  CHECK(false, "no kernels for form {}", static_cast<int>(form));
+}
+
+LinearSchedule choose(const CardTraits& card, int rows) {
+  if (!card.wgmma()) return LinearSchedule::kPortable;
+  return rows <= kFewRows ? LinearSchedule::kRows : LinearSchedule::kPortable;
+}
+
+int row_block(LinearSchedule schedule, int rows) {
+  if (schedule == LinearSchedule::kPortable) return rows <= 8 ? 8 : 64;
+  return rows <= 8 ? 8 : rows <= 16 ? 16 : rows <= 32 ? 32 : 64;
+}
+
+std::size_t input_bytes(int padded_rows, int in) {
+  return static_cast<std::size_t>(divide_up(in, kChunk)) * static_cast<std::size_t>(padded_rows) * kChunkRowBytes;
+}
+
+std::size_t partial_bytes(int strips, int parts, int rows) {
+  return static_cast<std::size_t>(strips) * static_cast<std::size_t>(parts) * static_cast<std::size_t>(rows) *
+         kStripFeatures * sizeof(float);
+}
+
+// Jobs with weights of one form, at most kMostJobs of them.
+LinearLaunch gather_jobs(std::span<const LinearJobArgs> jobs, std::span<const int> picked) {
+  LinearLaunch launch;
+  for (const int index : picked) {
+    const LinearJobArgs& job = jobs[static_cast<std::size_t>(index)];
+    launch.jobs[launch.job_count++] = {job.weight->data(), job.out.data, job.bias,
+                                       job.add,            job.out.stride, job.out.width,
+                                       launch.tiles,       job.weight->tiles(), job.weight->slices()};
+    launch.tiles += job.weight->tiles();
+    launch.slices = std::max(launch.slices, job.weight->slices());
+  }
+  return launch;
+}
+
+// Slices go to blocks of their own where strips alone cannot fill the card. All jobs have the most slices then: fewer
+// only come with 8,192 features or more.
+int choose_parts(const LinearLaunch& launch, const CardTraits& card) {
+  const int strips = launch.tiles * kTileStrips;
+  if (launch.rows > kFewRows || strips >= kSpreadStrips * card.multiprocessors) return 1;
+  for (int j = 0; j < launch.job_count; ++j)
+    if (launch.jobs[j].slices != launch.slices) return 1;
+  const std::size_t counters = static_cast<std::size_t>(strips) * 2;  // rows may go to two warps
+  return counters * sizeof(std::uint32_t) <= Recorder::kCounterBytes ? launch.slices : 1;
+}
+
+void launch_portable(Recorder& recorder, const LinearKernel& kernel, LinearLaunch launch) {
+  launch.blocks_per_part = divide_up(launch.tiles * kTileStrips, kernel.units * kernel.strips);
+  launch.pass_units = kernel.units;
+  LaunchShape shape;
+  shape.grid = dim3(static_cast<unsigned>(launch.blocks_per_part * launch.parts),
+                    static_cast<unsigned>(divide_up(launch.rows, kernel.rows)));
+  shape.block.x = static_cast<unsigned>(kernel.threads);
+  shape.shared = static_cast<std::size_t>(kernel.shared_bytes);
+  recorder.launch(kernel.name, kernel.kernel, shape, launch);
+}
+
+void launch_bulk(Recorder& recorder, const LinearKernel& kernel, Form form, LinearLaunch launch) {
+  const int units = launch.tiles * (kTileStrips / kernel.strips);
+  launch.blocks_per_part = std::clamp(recorder.card().multiprocessors / launch.parts, 1, units);
+  const int most = divide_up(units, launch.blocks_per_part);
+  launch.pass_units = divide_up(most, divide_up(most, kernel.units));
+  const int row_bytes = kernel.rows * kChunkRowBytes;
+  launch.stage_bytes = kernel.group * (launch.pass_units * kernel.strips * strip_bytes(form) + row_bytes);
+  launch.stages = std::min(kernel.most_stages, kRingBytes / launch.stage_bytes);
+  CHECK(launch.stages >= 2, "linear: a stage of {} bytes", launch.stage_bytes);
+  LaunchShape shape;
+  shape.grid.x = static_cast<unsigned>(launch.blocks_per_part * launch.parts);
+  shape.block.x = static_cast<unsigned>(kernel.threads);
+  shape.shared = static_cast<std::size_t>(launch.stages) * static_cast<std::size_t>(launch.stage_bytes);
+  shape.early = true;
+  recorder.launch(kernel.name, kernel.kernel, shape, launch);
+}
+
+}  // namespace
+
+const char* linear_schedule(const CardTraits& card, int rows) {
+  return choose(card, rows) == LinearSchedule::kPortable ? "portable" : "rows";
+}
+
+std::size_t linear_scratch_bytes(const CardTraits& card, int rows, int in) {
+  return input_bytes(round_up(rows, 64), in) + partial_bytes(kSpreadStrips * card.multiprocessors, 4, kFewRows);
+}
+
+void linear(Recorder& recorder, const LinearInput& input, std::span<const LinearJobArgs> jobs,
+            LinearSchedule schedule) {
+  const int rows = input.x.rows;
+  if (rows == 0 || jobs.empty()) return;
+  if (schedule == LinearSchedule::kAuto) schedule = choose(recorder.card(), rows);
+  const int block = row_block(schedule, rows), padded = round_up(rows, block);
+  CHECK(schedule == LinearSchedule::kPortable || rows <= kFewRows, "linear: {} rows for a schedule of {}", rows, block);
+  const std::size_t x_bytes = input_bytes(padded, input.x.width);
+  auto* x = static_cast<std::uint8_t*>(recorder.scratch(x_bytes));
+  write_linear_input(recorder, input, padded, x);
+  std::array<bool, 64> done{};
+  CHECK(jobs.size() <= done.size(), "linear: {} jobs", jobs.size());
+  for (std::size_t first = 0; first < jobs.size(); ++first) {
+    if (done[first]) continue;
+    const Form form = jobs[first].weight->form();
+    std::array<int, kMostJobs> picked{};
+    std::size_t count = 0;
+    for (std::size_t j = first; j < jobs.size() && count < kMostJobs; ++j) {
+      if (done[j] || jobs[j].weight->form() != form) continue;
+      CHECK(jobs[j].weight->in() == input.x.width, "linear: weight reads {} inputs, x has {}", jobs[j].weight->in(),
+            input.x.width);
+      picked[count++] = static_cast<int>(j);
+      done[j] = true;
+    }
+    LinearLaunch launch = gather_jobs(jobs, std::span(picked).first(count));
+    launch.x = x;
+    launch.rows = rows;
+    launch.padded_rows = padded;
+    launch.chunks = divide_up(input.x.width, kChunk);
+    launch.parts = choose_parts(launch, recorder.card());
+    if (launch.parts > 1) {
+      const std::size_t all = x_bytes + partial_bytes(launch.tiles * kTileStrips, launch.parts, block);
+      launch.partials = reinterpret_cast<float*>(static_cast<std::uint8_t*>(recorder.scratch(all)) + x_bytes);
+      launch.counters = recorder.counters();
+    }
+    const FormKernels& kernels = kernels_of(form);
+    if (schedule == LinearSchedule::kPortable) {
+      launch_portable(recorder, kernels.portable[block == 8 ? 0 : 1], launch);
+    } else {
+      launch_bulk(recorder, kernels.bulk[block == 8 ? 0 : block == 16 ? 1 : block == 32 ? 2 : 3], form, launch);
+    }
+  }
+}
+
+}  // namespace steadfast::cuda

@@ -1,0 +1,32 @@
+// The kernels of each form of weights, as the launcher sees them: one table a form, each made in a source file of its own.
+#pragma once
+
+#include "backend/cuda/linear_plan.h"
+
+namespace steadfast::cuda {
+
+struct LinearKernel {
+  void (*kernel)(LinearLaunch) = nullptr;
+  const char* name = "";
+  int rows = 0;    // of a block
+  int strips = 1;  // of a unit
+  int units = 0;   // that a block works on at once
+  int threads = 0;
+  int group = 1;           // chunks of a stage
+  int shared_bytes = 0;    // where the kernel fixes it
+  int most_stages = 0;     // where the launch chooses
+};
+
+struct FormKernels {
+  LinearKernel portable[2];  // 8 and 64 rows a block
+  LinearKernel bulk[4];      // 8, 16, 32 and 64 rows
+};
+
+const FormKernels& four_kernels();
+const FormKernels& four_split_kernels();
+const FormKernels& four_float_kernels();
+const FormKernels& eight_kernels();
+const FormKernels& eight_float_kernels();
+const FormKernels& dense_kernels();
+
+}  // namespace steadfast::cuda
