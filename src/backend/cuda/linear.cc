@@ -29,11 +29,12 @@ const FormKernels& kernels_of(Form form) {
 
 LinearSchedule choose(const CardTraits& card, int rows) {
   if (!card.wgmma()) return LinearSchedule::kPortable;
-  return rows <= kFewRows ? LinearSchedule::kRows : LinearSchedule::kPortable;
+  return rows <= kFewRows ? LinearSchedule::kRows : LinearSchedule::kWide;
 }
 
 int row_block(LinearSchedule schedule, int rows) {
   if (schedule == LinearSchedule::kPortable) return rows <= 8 ? 8 : 64;
+  if (schedule == LinearSchedule::kWide) return 64;
   return rows <= 8 ? 8 : rows <= 16 ? 16 : rows <= 32 ? 32 : 64;
 }
 
@@ -99,10 +100,46 @@ void launch_bulk(Recorder& recorder, const LinearKernel& kernel, Form form, Line
   recorder.launch(kernel.name, kernel.kernel, shape, launch);
 }
 
+// Units of kernel.rows rows, in whole rounds of the clusters; the rest in small ones. Of three cuts, the one whose busiest
+// cluster has least to do; a unit costs its rows and a little more.
+int choose_full_units(const LinearLaunch& launch, int unit_rows, int clusters) {
+  const int pairs = divide_up(launch.tiles, 2), tall = launch.rows / unit_rows, all = tall * pairs;
+  const int rest = divide_up(launch.rows - tall * unit_rows, kSmallRows) * pairs;
+  int best = all, least = -1;
+  for (const int full : {all, all / clusters * clusters, std::max(0, all / clusters * clusters - clusters)}) {
+    const int units = full + (all - full) * (unit_rows / kSmallRows) + rest;
+    int most = 0;
+    for (int c = 0; c < clusters; ++c) {
+      const auto mine = [&](int count) { return count > c ? divide_up(count - c, clusters) : 0; };
+      most = std::max(most, mine(full) * (unit_rows + 4) + (mine(units) - mine(full)) * (kSmallRows + 4));
+    }
+    if (least < 0 || most < least) least = most, best = full;
+  }
+  return best;
+}
+
+void launch_wide(Recorder& recorder, const LinearKernel& kernel, LinearLaunch launch) {
+  const int clusters = recorder.card().multiprocessors / 2;
+  const int pairs = divide_up(launch.tiles, 2);
+  launch.wide.tall = launch.rows / kernel.rows;
+  launch.wide.full = choose_full_units(launch, kernel.rows, clusters);
+  launch.wide.pieces = (launch.wide.tall * pairs - launch.wide.full) * (kernel.rows / kSmallRows);
+  launch.wide.left = divide_up(launch.rows - launch.wide.tall * kernel.rows, kSmallRows);
+  launch.wide.units = launch.wide.full + launch.wide.pieces + launch.wide.left * pairs;
+  LaunchShape shape;
+  shape.grid.x = static_cast<unsigned>(clusters * 2);
+  shape.block.x = static_cast<unsigned>(kernel.threads);
+  shape.shared = static_cast<std::size_t>(kernel.shared_bytes);
+  shape.cluster = 2;
+  shape.early = true;
+  recorder.launch(kernel.name, kernel.kernel, shape, launch);
+}
+
 }  // namespace
 
 const char* linear_schedule(const CardTraits& card, int rows) {
-  return choose(card, rows) == LinearSchedule::kPortable ? "portable" : "rows";
+  const LinearSchedule schedule = choose(card, rows);
+  return schedule == LinearSchedule::kPortable ? "portable" : schedule == LinearSchedule::kRows ? "rows" : "wide";
 }
 
 std::size_t linear_scratch_bytes(const CardTraits& card, int rows, int in) {
@@ -115,7 +152,7 @@ void linear(Recorder& recorder, const LinearInput& input, std::span<const Linear
   if (rows == 0 || jobs.empty()) return;
   if (schedule == LinearSchedule::kAuto) schedule = choose(recorder.card(), rows);
   const int block = row_block(schedule, rows), padded = round_up(rows, block);
-  CHECK(schedule == LinearSchedule::kPortable || rows <= kFewRows, "linear: {} rows for a schedule of {}", rows, block);
+  CHECK(schedule != LinearSchedule::kRows || rows <= kFewRows, "linear: {} rows in a block of {}", rows, block);
   const std::size_t x_bytes = input_bytes(padded, input.x.width);
   auto* x = static_cast<std::uint8_t*>(recorder.scratch(x_bytes));
   write_linear_input(recorder, input, padded, x);
@@ -124,10 +161,12 @@ void linear(Recorder& recorder, const LinearInput& input, std::span<const Linear
   for (std::size_t first = 0; first < jobs.size(); ++first) {
     if (done[first]) continue;
     const Form form = jobs[first].weight->form();
+    const bool folds = jobs[first].weight->slices() > 1, by_slices = schedule == LinearSchedule::kWide;
     std::array<int, kMostJobs> picked{};
     std::size_t count = 0;
     for (std::size_t j = first; j < jobs.size() && count < kMostJobs; ++j) {
       if (done[j] || jobs[j].weight->form() != form) continue;
+      if (by_slices && (jobs[j].weight->slices() > 1) != folds) continue;
       CHECK(jobs[j].weight->in() == input.x.width, "linear: weight reads {} inputs, x has {}", jobs[j].weight->in(),
             input.x.width);
       picked[count++] = static_cast<int>(j);
@@ -145,7 +184,9 @@ void linear(Recorder& recorder, const LinearInput& input, std::span<const Linear
       launch.counters = recorder.counters();
     }
     const FormKernels& kernels = kernels_of(form);
-    if (schedule == LinearSchedule::kPortable) {
+    if (schedule == LinearSchedule::kWide) {
+      launch_wide(recorder, kernels.wide[folds ? 1 : 0], launch);
+    } else if (schedule == LinearSchedule::kPortable) {
       launch_portable(recorder, kernels.portable[block == 8 ? 0 : 1], launch);
     } else {
       launch_bulk(recorder, kernels.bulk[block == 8 ? 0 : block == 16 ? 1 : block == 32 ? 2 : 3], form, launch);

@@ -20,6 +20,7 @@ struct LinearKernel {
 struct FormKernels {
   LinearKernel portable[2];  // 8 and 64 rows a block
   LinearKernel bulk[4];      // 8, 16, 32 and 64 rows
+  LinearKernel wide[2];      // of weights with one slice, with more
 };
 
 const FormKernels& four_kernels();

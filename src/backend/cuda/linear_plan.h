@@ -80,9 +80,13 @@ struct LinearLaunch {
   int parts = 1;            // 1, or `slices`: blocks that share a strip, one for each slice
   int blocks_per_part = 1;  // schedule alone, like all below
   int pass_units = 1, stages = 2, stage_bytes = 0;
-  int full_units = 0;
+  struct {
+    int tall = 0, full = 0, pieces = 0, left = 0, units = 0;
+  } wide;  // row tiles; whole units; small units of those not whole; small units a pair for the last rows; all
 };
 // Graphs are found by their parameters' bytes.
 static_assert(std::has_unique_object_representations_v<LinearLaunch>);
+
+inline constexpr int kSmallRows = 64;  // of the wide kernel's small units
 
 }  // namespace steadfast::cuda

@@ -89,10 +89,10 @@ __device__ void multiply_chunk(const std::uint32_t (&strip_at)[kStrips], std::ui
   });
 }
 
-// out = value + bias + add for a strip; rows are the launch's from first_row on.
+// out = value + bias + add for a strip: value [kRows / 2], rows are the launch's from first_row on.
 template <int kRows>
-__device__ void store_strip(const JobView& job, const float (&value)[kRows / 2], int strip_feature, int lane,
-                            int first_row, int rows) {
+__device__ void store_strip(const JobView& job, const float* value, int strip_feature, int lane, int first_row,
+                            int rows) {
   float bias[2] = {0, 0}, add[kRows / 2];
   const int feature = strip_feature + lane / 4;
   const auto inside = [&](int i, int& row) {

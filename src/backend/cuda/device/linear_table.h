@@ -2,6 +2,7 @@
 #pragma once
 
 #include "backend/cuda/device/linear_rows.h"
+#include "backend/cuda/device/linear_wide.h"
 #include "backend/cuda/linear_kernels.h"
 
 namespace steadfast::cuda {
@@ -22,11 +23,18 @@ LinearKernel bulk_kernel(const char* name) {
           Shape::kMostStages};
 }
 
+template <Form kForm, bool kFolds>
+LinearKernel wide_kernel(const char* name) {
+  using Shape = WideShape<kForm, kFolds>;
+  return {linear_wide<kForm, kFolds>, name, Shape::kRows, kTileStrips, 1, Shape::kThreads, 1, Shape::kSharedBytes, 0};
+}
+
 template <Form kForm>
 FormKernels form_kernels() {
   return {{portable_kernel<kForm, 8>("linear, portable, 8 rows"), portable_kernel<kForm, 64>("linear, portable, 64 rows")},
           {bulk_kernel<kForm, 8>("linear, 8 rows"), bulk_kernel<kForm, 16>("linear, 16 rows"),
-           bulk_kernel<kForm, 32>("linear, 32 rows"), bulk_kernel<kForm, 64>("linear, 64 rows")}};
+           bulk_kernel<kForm, 32>("linear, 32 rows"), bulk_kernel<kForm, 64>("linear, 64 rows")},
+          {wide_kernel<kForm, false>("linear, wide"), wide_kernel<kForm, true>("linear, wide, slices")}};
 }
 
 }  // namespace steadfast::cuda
