@@ -1,7 +1,8 @@
 // linear_check: every form of weights and schedule of linears on this card. Sums against float64 within
 //   |error| <= (k16 steps + slices) * 2^-22 * sum |w x|   (a step's 16 products and its sum, each cut below 2^-23)
-// and bits: any number of rows at any place, every schedule, beside other jobs, with bias and residual, equal the portable
-// kernel's run over all rows. Outputs are poisoned before, canaries behind each row checked; planted faults must show.
+// and bits: any number of rows at any place, every schedule, beside other jobs, with bias and residual, equal the
+// portable kernel's run over all rows. Outputs are poisoned before, canaries behind each row checked; planted faults
+// must show.
 #include <algorithm>
 #include <cstring>
 #include <numeric>
@@ -78,8 +79,8 @@ class Case {
     for (auto& job : jobs_) {  // the reference: each job alone, all rows, the portable kernel
       fill(*job, job->want, rows, nullptr);
       const Matrix out(job->want.data, rows, job->shape.out, job->stride);
-      cuda::linear(*bench_.recorder, LinearInput::plain(x(0, rows)), std::vector<LinearJobArgs>{{on_card(job->weight), out}},
-                   LinearSchedule::kPortable);
+      cuda::linear(*bench_.recorder, LinearInput::plain(x(0, rows)),
+                   std::vector<LinearJobArgs>{{on_card(job->weight), out}}, LinearSchedule::kPortable);
       bench_.finish();
     }
   }
@@ -94,9 +95,10 @@ class Case {
       const cuda::CudaWeight& weight = *on_card(job->weight);
       const double steps = cuda::divide_up(in_, 16) + weight.slices();
       for (int n = 0; n < 24; ++n) {
-        const int feature = static_cast<int>(mix(static_cast<std::uint64_t>(n)) % static_cast<std::uint64_t>(job->shape.out));
-        const std::vector<double> w = job->reader.expanded(n == 0 ? job->shape.out - 1 : feature,
-                                                           cuda::float_scales(weight.form()));
+        const int feature =
+            static_cast<int>(mix(static_cast<std::uint64_t>(n)) % static_cast<std::uint64_t>(job->shape.out));
+        const std::vector<double> w =
+            job->reader.expanded(n == 0 ? job->shape.out - 1 : feature, cuda::float_scales(weight.form()));
         for (const int row : {0, rows_ / 2, rows_ - 1}) {
           double sum = 0, size = 0;
           for (int k = 0; k < in_; ++k) {
@@ -106,7 +108,8 @@ class Case {
             sum += term, size += std::fabs(term);
           }
           const double error = got[static_cast<std::size_t>(row) * static_cast<std::size_t>(job->stride) +
-                                   static_cast<std::size_t>(n == 0 ? job->shape.out - 1 : feature)] - sum;
+                                   static_cast<std::size_t>(n == 0 ? job->shape.out - 1 : feature)] -
+                               sum;
           worst = std::max(worst, std::fabs(error) / (steps * 0x1p-22 * size));
           if (!(std::fabs(error) <= steps * 0x1p-22 * size)) fine = false;
           square += error * error, norm += sum * sum;
@@ -133,7 +136,8 @@ class Case {
     DeviceArray<unsigned> count(std::vector<unsigned>{0});
     for (auto& job : jobs_) {
       const std::size_t size = static_cast<std::size_t>(rows) * static_cast<std::size_t>(job->stride);
-      compare<<<blocks_of(size), 256>>>(job->got.data, job->want.data + static_cast<std::ptrdiff_t>(first) * job->stride,
+      compare<<<blocks_of(size), 256>>>(job->got.data,
+                                        job->want.data + static_cast<std::ptrdiff_t>(first) * job->stride,
                                         extras >= 1 ? job->bias.data : nullptr, extras == 2 ? job->add.data : nullptr,
                                         size, job->shape.out, job->stride, count.data);
     }
@@ -179,8 +183,8 @@ class Case {
     need(cudaMemcpy(x_.data, cut.data(), x_.size * 4, cudaMemcpyHostToDevice));
     const unsigned tail = differing(0, 8, LinearSchedule::kAuto, 0);
     need(cudaMemcpy(x_.data, x_host_.data(), x_.size * 4, cudaMemcpyHostToDevice));
-    report(fmt::format("{}: controls: code {}, mended {}, rows swapped {}, tail dropped {}", name_, code, mended, swapped,
-                       tail),
+    report(fmt::format("{}: controls: code {}, mended {}, rows swapped {}, tail dropped {}", name_, code, mended,
+                       swapped, tail),
            code != 0 && mended == 0 && swapped != 0 && tail != 0);
   }
 
@@ -202,13 +206,15 @@ class Case {
 // Each prologue gives the bits of its op followed by the plain one.
 void check_prologues(Bench& bench, int rows, int heads, int dim) {
   const int width = heads * dim, out = 80;
-  DeviceArray<float> x(random_rows(rows, width, 3)), gate(random_rows(rows, width, 4)), weight(random_rows(1, width, 5));
+  DeviceArray<float> x(random_rows(rows, width, 3)), gate(random_rows(rows, width, 4)),
+      weight(random_rows(1, width, 5));
   DeviceArray<float> made(x.size), want(static_cast<std::size_t>(rows) * out), got(want.size);
   const std::unique_ptr<Weight> packed = bench.pack(RandomAffine(out, width, 4, 32, DType::kBF16, 9));
   const Matrix in(x.data, rows, width), gates(gate.data, rows, width), through(made.data, rows, width);
   cuda::Recorder& r = *bench.recorder;
   const auto same = [&](const char* name, const LinearInput& fused) {
-    cuda::linear(r, LinearInput::plain(through), std::vector<LinearJobArgs>{{on_card(packed), Matrix(want.data, rows, out)}});
+    cuda::linear(r, LinearInput::plain(through),
+                 std::vector<LinearJobArgs>{{on_card(packed), Matrix(want.data, rows, out)}});
     bench.finish();
     need(cudaMemset(got.data, 0xFF, got.size * 4));
     cuda::linear(r, fused, std::vector<LinearJobArgs>{{on_card(packed), Matrix(got.data, rows, out)}});
@@ -266,11 +272,13 @@ int check() {
             {{200, 128 * 9 + (group == 32 ? 32 : 0), bits, group, scales}}, 140, quick, bits == 4 && group == 64);
         check_embed(bench, {200, 128 * 3, bits, group, scales});
       }
-  run(bench, "scale too large for bf16 codes", {{64, 256, 4, 64, DType::kBF16, 40.0f}, {64, 256, 8, 64, DType::kBF16, 40.0f}}, 70, quick, false);
+  run(bench, "scale too large for bf16 codes",
+      {{64, 256, 4, 64, DType::kBF16, 40.0f}, {64, 256, 8, 64, DType::kBF16, 40.0f}}, 70, quick, false);
   run(bench, "tiny", {{1, 64, 4, 64}, {17, 64, 4, 64}}, 70, quick, true);
   run(bench, "fixture's odd shapes", {{320, 96, 4, 32}, {48, 96, 4, 32}, {8, 96, 8, 32}}, 200, few, true);
-  run(bench, "SmolLM2's width", {{576, 576, 8, 32, DType::kF16}, {192, 576, 8, 32, DType::kF16}, {192, 576, 4, 32, DType::kF16}},
-      200, few, false);
+  run(bench, "SmolLM2's width",
+      {{576, 576, 8, 32, DType::kF16}, {192, 576, 8, 32, DType::kF16}, {192, 576, 4, 32, DType::kF16}}, 200, few,
+      false);
   run(bench, "27B gate and up", {{17408, 5120}, {17408, 5120}}, 600, {1, 2, 5, 8, 16, 32, 64, 65, 128, 257, 600}, true);
   run(bench, "27B delta", {{10240, 5120}, {6144, 5120}, {48, 5120}, {48, 5120}}, 520, few, false);
   run(bench, "27B attention", {{6144, 5120}, {1024, 5120}, {1024, 5120}, {6144, 5120}}, 300, few, false);

@@ -1,5 +1,5 @@
-// Random weights and rows for the checks of linears, the same on host and card, and what a product must be: weights as the
-// arithmetic expands them, in double. Everything follows from seeds.
+// Random weights and rows for the checks of linears, the same on host and card, and what a product must be: weights as
+// the arithmetic expands them, in double. Everything follows from seeds.
 #pragma once
 
 #include <bit>
@@ -39,7 +39,8 @@ class RandomAffine : public AffineReader {
   void read(int row, std::uint8_t* codes, float* scales, float* biases) const override {
     const unsigned mask = (1u << bits_) - 1;
     for (int k = 0; k < in_; k += 8) {
-      const std::uint64_t word = mix(seed_ + static_cast<std::uint64_t>(row) * 1000003u + static_cast<std::uint64_t>(k));
+      const std::uint64_t word =
+          mix(seed_ + static_cast<std::uint64_t>(row) * 1000003u + static_cast<std::uint64_t>(k));
       for (int i = 0; i < 8 && k + i < in_; ++i) codes[k + i] = static_cast<std::uint8_t>(word >> 8 * i & mask);
     }
     for (int g = 0; g < groups(); ++g) {

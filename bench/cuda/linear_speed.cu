@@ -1,5 +1,5 @@
-// linear_speed [few|prompt]: times of linears on this card, as the recorder replays them: rows to bf16, then the product.
-// few: 1 to 64 rows of the 27B's layers, with the share of copy bandwidth, and a round of all its linears.
+// linear_speed [few|prompt]: times of linears on this card, as the recorder replays them: rows to bf16, then the
+// product. few: 1 to 64 rows of the 27B's layers, with the share of copy bandwidth, and a round of all its linears.
 // prompt: 128 to 8,192 rows, as lines that linear_peer.py reads beside PyTorch's.
 #include <algorithm>
 #include <chrono>
@@ -107,9 +107,12 @@ void few() {
       const auto& [name, shapes] = kLinears[i];
       const int chain = name == "head" ? 6 : 40;
       const Matrix in(x.data, rows, shapes[0].in);
-      const double us = replayed(bench, 9, [&] {
-        for (int n = 0; n < chain; ++n) append_linear(bench, loaded[i], static_cast<std::size_t>(n), in, out.data);
-      }) / chain;
+      const double us = replayed(bench, 9,
+                                 [&] {
+                                   for (int n = 0; n < chain; ++n)
+                                     append_linear(bench, loaded[i], static_cast<std::size_t>(n), in, out.data);
+                                 }) /
+                        chain;
       std::printf("  %s %.2f us %.0f%%", name.c_str(), us, loaded[i].bytes / kCopyBytes * 1e8 / us);
     }
     double floor = 0;
@@ -138,9 +141,12 @@ void prompt() {
       const double flops = 2.0 * rows * shapes[0].in * total_out(shapes);
       const int chain = std::clamp(static_cast<int>(6e-3 * 600e12 / flops), 1, 40);
       const Matrix in(x.data, rows, shapes[0].in);
-      const double us = replayed(bench, 5, [&] {
-        for (int n = 0; n < chain; ++n) append_linear(bench, timed, static_cast<std::size_t>(n), in, out.data);
-      }) / chain;
+      const double us = replayed(bench, 5,
+                                 [&] {
+                                   for (int n = 0; n < chain; ++n)
+                                     append_linear(bench, timed, static_cast<std::size_t>(n), in, out.data);
+                                 }) /
+                        chain;
       std::printf("time %s %d %d %d %.2f us %.1f TFLOP/s\n", name.c_str(), total_out(shapes), shapes[0].in, rows, us,
                   flops / us * 1e-6);
       std::fflush(stdout);

@@ -17,12 +17,18 @@ constexpr int kSpreadStrips = 6;        // strips a multiprocessor below which s
 
 const FormKernels& kernels_of(Form form) {
   switch (form) {
-    case Form::kFour: return four_kernels();
-    case Form::kFourSplit: return four_split_kernels();
-    case Form::kFourFloat: return four_float_kernels();
-    case Form::kEight: return eight_kernels();
-    case Form::kEightFloat: return eight_float_kernels();
-    case Form::kDense: return dense_kernels();
+    case Form::kFour:
+      return four_kernels();
+    case Form::kFourSplit:
+      return four_split_kernels();
+    case Form::kFourFloat:
+      return four_float_kernels();
+    case Form::kEight:
+      return eight_kernels();
+    case Form::kEightFloat:
+      return eight_float_kernels();
+    case Form::kDense:
+      return dense_kernels();
   }
   CHECK(false, "no kernels for form {}", static_cast<int>(form));
 }
@@ -52,9 +58,9 @@ LinearLaunch gather_jobs(std::span<const LinearJobArgs> jobs, std::span<const in
   LinearLaunch launch;
   for (const int index : picked) {
     const LinearJobArgs& job = jobs[static_cast<std::size_t>(index)];
-    launch.jobs[launch.job_count++] = {job.weight->data(), job.out.data, job.bias,
-                                       job.add,            job.out.stride, job.out.width,
-                                       launch.tiles,       job.weight->tiles(), job.weight->slices()};
+    launch.jobs[launch.job_count++] = {job.weight->data(),  job.out.data,  job.bias,     job.add,
+                                       job.out.stride,      job.out.width, launch.tiles, job.weight->tiles(),
+                                       job.weight->slices()};
     launch.tiles += job.weight->tiles();
     launch.slices = std::max(launch.slices, job.weight->slices());
   }
@@ -100,8 +106,8 @@ void launch_bulk(Recorder& recorder, const LinearKernel& kernel, Form form, Line
   recorder.launch(kernel.name, kernel.kernel, shape, launch);
 }
 
-// Units of kernel.rows rows, in whole rounds of the clusters; the rest in small ones. Of three cuts, the one whose busiest
-// cluster has least to do; a unit costs its rows and a little more.
+// Units of kernel.rows rows, in whole rounds of the clusters; the rest in small ones. Of three cuts, the one whose
+// busiest cluster has least to do; a unit costs its rows and a little more.
 int choose_full_units(const LinearLaunch& launch, int unit_rows, int clusters) {
   const int pairs = divide_up(launch.tiles, 2), tall = launch.rows / unit_rows, all = tall * pairs;
   const int rest = divide_up(launch.rows - tall * unit_rows, kSmallRows) * pairs;

@@ -1,8 +1,9 @@
-// Linear on the card: out = x W^T (+ bias) (+ add) for several weights that read the same rows, and the embedding's rows.
-// x [rows][in] float32, after its prologue rounded once to bf16; weights expanded to bf16 once (weight.h); products added
-// in fp32 by mma.m16n8k16 in ascending K within the slices of linear_slices(out, in), slices added in ascending order;
-// then + bias, then + add. Schedules differ by rows and card and give the same bits: `portable` (any card), `rows` (sm_90,
-// up to 64 rows), `wide` (sm_90, more rows). Jobs are launched together where their weights have one form.
+// Linear on the card: out = x W^T (+ bias) (+ add) for several weights that read the same rows, and the embedding's
+// rows. x [rows][in] float32, after its prologue rounded once to bf16; weights expanded to bf16 once (weight.h);
+// products added in fp32 by mma.m16n8k16 in ascending K within the slices of linear_slices(out, in), slices added in
+// ascending order; then + bias, then + add. Schedules differ by rows and card and give the same bits: `portable` (any
+// card), `rows` (sm_90, up to 64 rows), `wide` (sm_90, more rows). Jobs are launched together where their weights have
+// one form.
 #pragma once
 
 #include <span>
@@ -34,7 +35,8 @@ struct LinearInput {
   static LinearInput sigmoid_mul(const Matrix& x, const Matrix& gate) {
     return {Prologue::kSigmoidMul, x, gate, nullptr, 0, 0, 0};
   }
-  static LinearInput gated_norm(const Matrix& x, const Matrix& gate, int heads, int dim, const float* weight, float eps) {
+  static LinearInput gated_norm(const Matrix& x, const Matrix& gate, int heads, int dim, const float* weight,
+                                float eps) {
     return {Prologue::kGatedNorm, x, gate, weight, eps, heads, dim};
   }
 };

@@ -21,8 +21,8 @@ struct Target {
   // Where input k of a row lies.
   __device__ std::uint8_t* at(int row, int k) const {
     const int piece = k % kChunk / 8 ^ (row & 7);
-    const std::size_t line = static_cast<std::size_t>(k / kChunk) * static_cast<std::size_t>(padded_rows) +
-                             static_cast<std::size_t>(row);
+    const std::size_t line =
+        static_cast<std::size_t>(k / kChunk) * static_cast<std::size_t>(padded_rows) + static_cast<std::size_t>(row);
     return data + line * kChunkRowBytes + piece * 16 + k % 8 * 2;
   }
   __device__ void store(int row, int k, float value) const {
@@ -30,8 +30,7 @@ struct Target {
   }
 };
 
-__global__ void __launch_bounds__(kRowThreads)
-    rms_norm_rows(Matrix x, const float* weight, float eps, Target to) {
+__global__ void __launch_bounds__(kRowThreads) rms_norm_rows(Matrix x, const float* weight, float eps, Target to) {
   __shared__ float shared[kRowThreads / 32];
   begin_next();
   const int row = static_cast<int>(blockIdx.x), thread = static_cast<int>(threadIdx.x);
@@ -103,8 +102,8 @@ __global__ void __launch_bounds__(kPieceThreads) pieces(Matrix x, Matrix gate, b
     for (int i = 0; i < 8; ++i)
       if (k + i < x.width) v[i] = kPrologue == Prologue::kSiluMul ? silu(v[i]) * g[i] : v[i] * sigmoid(g[i]);
   }
-  *reinterpret_cast<uint4*>(to.at(row, k)) =
-      make_uint4(round_bf16x2(v[0], v[1]), round_bf16x2(v[2], v[3]), round_bf16x2(v[4], v[5]), round_bf16x2(v[6], v[7]));
+  *reinterpret_cast<uint4*>(to.at(row, k)) = make_uint4(round_bf16x2(v[0], v[1]), round_bf16x2(v[2], v[3]),
+                                                        round_bf16x2(v[4], v[5]), round_bf16x2(v[6], v[7]));
 }
 
 bool is_aligned(const Matrix& m) { return reinterpret_cast<std::uintptr_t>(m.data) % 16 == 0 && m.stride % 4 == 0; }

@@ -1,4 +1,5 @@
-// The kernels of each form of weights, as the launcher sees them: one table a form, each made in a source file of its own.
+// The kernels of each form of weights, as the launcher sees them: one table a form, each made in a source file of its
+// own.
 #pragma once
 
 #include "backend/cuda/linear_plan.h"
@@ -12,9 +13,9 @@ struct LinearKernel {
   int strips = 1;  // of a unit
   int units = 0;   // that a block works on at once
   int threads = 0;
-  int group = 1;           // chunks of a stage
-  int shared_bytes = 0;    // where the kernel fixes it
-  int most_stages = 0;     // where the launch chooses
+  int group = 1;         // chunks of a stage
+  int shared_bytes = 0;  // where the kernel fixes it
+  int most_stages = 0;   // where the launch chooses
 };
 
 struct FormKernels {

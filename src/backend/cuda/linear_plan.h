@@ -1,9 +1,9 @@
 // What host and kernels share about linears: how weights and activations lie in device memory, how K is cut into
 // slices, and what a launch is told. No kernel here.
-// Weights: [tile of 128 features][chunk of 64 inputs][8 strips of 16 features][strip_bytes(form)]; features and inputs are
-// padded with zeros. A strip's chunk holds the A fragments of mma.m16n8k16 (lane = 4 g + t, words a0..a3 of features g,
-// g + 8 at inputs 2t, 2t + 1 and 2t + 8, 2t + 9 of each k16 step), then scale and bias of features g, g + 8 for each g.
-// Activations: bf16 [chunk][padded row][64], the 16-byte piece p of a row at p XOR (row & 7).
+// Weights: [tile of 128 features][chunk of 64 inputs][8 strips of 16 features][strip_bytes(form)]; features and inputs
+// are padded with zeros. A strip's chunk holds the A fragments of mma.m16n8k16 (lane = 4 g + t, words a0..a3 of
+// features g, g + 8 at inputs 2t, 2t + 1 and 2t + 8, 2t + 9 of each k16 step), then scale and bias of features g, g + 8
+// for each g. Activations: bf16 [chunk][padded row][64], the 16-byte piece p of a row at p XOR (row & 7).
 #pragma once
 
 #include <cstddef>
@@ -38,7 +38,8 @@ constexpr int groups_per_chunk(Form form) { return form == Form::kDense ? 0 : fo
 constexpr int group_bytes(Form form) { return float_scales(form) ? 128 : 64; }  // of one group of a strip
 constexpr int strip_bytes(Form form) { return code_bytes(form) + groups_per_chunk(form) * group_bytes(form); }
 
-// A code in bits 4..7 of a bf16 is code * 2^-129, in bits 0..7 code * 2^-133 (the subnormal scale, and linear up to 255).
+// A code in bits 4..7 of a bf16 is code * 2^-129, in bits 0..7 code * 2^-133 (the subnormal scale, and linear up to
+// 255).
 constexpr int scale_exponent(Form form) { return form == Form::kEight ? 133 : 129; }
 
 constexpr int divide_up(int a, int b) { return (a + b - 1) / b; }

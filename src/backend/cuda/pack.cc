@@ -18,7 +18,8 @@ struct StripRows {
     for (std::size_t f = 0; f < rows.size(); ++f) {
       const std::size_t at = f * static_cast<std::size_t>(groups);
       if (rows[f] >= 0)
-        reader.read(rows[f], codes.data() + f * static_cast<std::size_t>(width), scales.data() + at, biases.data() + at);
+        reader.read(rows[f], codes.data() + f * static_cast<std::size_t>(width), scales.data() + at,
+                    biases.data() + at);
     }
   }
   unsigned code(int feature, int k) const {
@@ -92,7 +93,9 @@ Form affine_form(const AffineReader& reader) {
   return reader.group() == 32 ? Form::kFourSplit : Form::kFour;
 }
 
-Form float_form(Form form) { return form == Form::kEight || form == Form::kEightFloat ? Form::kEightFloat : Form::kFourFloat; }
+Form float_form(Form form) {
+  return form == Form::kEight || form == Form::kEightFloat ? Form::kEightFloat : Form::kFourFloat;
+}
 
 std::vector<int> tile_rows(int out, std::span<const int> row_map, int tile) {
   std::vector<int> rows(kTileFeatures, -1);

@@ -1,7 +1,7 @@
 // A strip's chunk (16 features, 64 inputs) from shared memory into A fragments of mma.m16n8k16 and wgmma, expanded to
-// bf16 once. bf16 scales: one fused multiply-add of bf16 pairs, rounded once. Float scales: fma in fp32, then rounded to
-// bf16. Codes need no conversion: placed in the low bits of a bf16 they are subnormals, exact multiples of one power of
-// two that the packed scale makes good (linear_plan.h).
+// bf16 once. bf16 scales: one fused multiply-add of bf16 pairs, rounded once. Float scales: fma in fp32, then rounded
+// to bf16. Codes need no conversion: placed in the low bits of a bf16 they are subnormals, exact multiples of one power
+// of two that the packed scale makes good (linear_plan.h).
 #pragma once
 
 #include <cuda_bf16.h>

@@ -1,9 +1,10 @@
-// Linear for up to 64 rows a block: a warp owns strips of 16 features, stages of a few chunks of weights and activations
-// go round a ring in shared memory. Two ways to feed the ring, one arithmetic: cp.async by the warps themselves (any
-// card; many rows as blockIdx.y), or bulk copies by a warp of its own (sm_90; one block a multiprocessor takes an equal
-// run of the launch's strips, and weights are fetched before the launches before this one have finished).
-// A strip's sum: for each slice of K one chain of k16 steps from zero; slices added in ascending order, in registers, or
-// through partials where blocks share a strip (the block that arrives last adds all of them, in the same order).
+// Linear for up to 64 rows a block: a warp owns strips of 16 features, stages of a few chunks of weights and
+// activations go round a ring in shared memory. Two ways to feed the ring, one arithmetic: cp.async by the warps
+// themselves (any card; many rows as blockIdx.y), or bulk copies by a warp of its own (sm_90; one block a
+// multiprocessor takes an equal run of the launch's strips, and weights are fetched before the launches before this one
+// have finished). A strip's sum: for each slice of K one chain of k16 steps from zero; slices added in ascending order,
+// in registers, or through partials where blocks share a strip (the block that arrives last adds all of them, in the
+// same order).
 #pragma once
 
 #include <type_traits>
@@ -22,7 +23,8 @@ struct WarpShape {
   static constexpr int kHalves = kRows / kWarpRows;
 };
 
-// What one warp adds up: kStrips strips by kRows rows; [strip][4 j + i] is feature g + 8 (i / 2), row 8 j + 2 t + i % 2.
+// What one warp adds up: kStrips strips by kRows rows; [strip][4 j + i] is feature g + 8 (i / 2), row 8 j + 2 t + i
+// % 2.
 template <int kRows, int kStrips>
 struct StripSums {
   float sum[kStrips][kRows / 2], total[kStrips][kRows / 2];
@@ -154,11 +156,11 @@ __device__ bool add_parts(const LinearLaunch& launch, int slot, int part, int la
 template <int kGroup, int kStrips>
 struct Walk {
   const LinearLaunch& launch;
-  int first_unit, units;   // of the block; a unit is kStrips strips
+  int first_unit, units;  // of the block; a unit is kStrips strips
   int pass = 0, passes;
   int slice, first_slice, last_slice, slice_end;
   int chunk;
-  int strip, strips;       // of the pass
+  int strip, strips;  // of the pass
 
   __device__ explicit Walk(const LinearLaunch& of) : launch(of) {
     const int part = static_cast<int>(blockIdx.x) / of.blocks_per_part;
@@ -214,8 +216,10 @@ __device__ inline const JobView& job_of(const LinearLaunch& launch, int tile) {
 template <Form kForm>
 __device__ const std::uint8_t* strip_source(const LinearLaunch& launch, const JobView& job, int strip, int chunk) {
   const int tile = strip / kTileStrips - job.first_tile;
-  const auto at = (static_cast<std::size_t>(tile) * static_cast<std::size_t>(launch.chunks) +
-                   static_cast<std::size_t>(chunk)) * kTileStrips + static_cast<std::size_t>(strip % kTileStrips);
+  const auto at =
+      (static_cast<std::size_t>(tile) * static_cast<std::size_t>(launch.chunks) + static_cast<std::size_t>(chunk)) *
+          kTileStrips +
+      static_cast<std::size_t>(strip % kTileStrips);
   return job.weight + at * static_cast<std::size_t>(strip_bytes(kForm));
 }
 
@@ -305,8 +309,7 @@ __global__ void __launch_bounds__(PortableShape<kForm, kRows>::kThreads)
       if (c >= walk.chunks()) break;
       std::uint32_t strip_at[kStrips];
 #pragma unroll
-      for (int s = 0; s < kStrips; ++s)
-        strip_at[s] = stage + (own + s) * Shape::kStripStage + c * strip_bytes(kForm);
+      for (int s = 0; s < kStrips; ++s) strip_at[s] = stage + (own + s) * Shape::kStripStage + c * strip_bytes(kForm);
       const std::uint32_t rows = stage + Shape::kWeightBytes + (c * kRows + half * kWarpRows) * kChunkRowBytes;
       multiply_chunk<kForm, kWarpRows, kStrips>(strip_at, rows, lane, sums.sum);
     }
@@ -332,13 +335,15 @@ struct BulkShape : WarpShape<kRows> {
   static constexpr int kFull = strip_bytes(kForm) <= 640 ? 4 : strip_bytes(kForm) <= 1280 ? 2 : 1;
   static constexpr int kGroup = kRows <= 16 || kFull == 1 ? kFull : kFull / 2;
   static constexpr int kMostStages = 16;
-  static constexpr int stage_bytes(int strips) { return kGroup * (strips * strip_bytes(kForm) + kRows * kChunkRowBytes); }
+  static constexpr int stage_bytes(int strips) {
+    return kGroup * (strips * strip_bytes(kForm) + kRows * kChunkRowBytes);
+  }
 };
 
 #if __CUDA_ARCH__ >= 900
 
-// Copies the weights of a stage: strips of one tile lie side by side, so a tile's part is one piece a chunk, and a whole
-// tile one piece. In shared memory: [part of a tile][chunk][its strips].
+// Copies the weights of a stage: strips of one tile lie side by side, so a tile's part is one piece a chunk, and a
+// whole tile one piece. In shared memory: [part of a tile][chunk][its strips].
 template <Form kForm, int kGroup, int kStrips>
 __device__ void copy_weights(const LinearLaunch& launch, const Walk<kGroup, kStrips>& walk, std::uint32_t to,
                              std::uint32_t barrier, std::uint64_t policy) {

@@ -10,17 +10,16 @@ namespace steadfast::cuda {
 template <Form kForm, int kRows>
 LinearKernel portable_kernel(const char* name) {
   using Shape = PortableShape<kForm, kRows>;
-  return {linear_portable<kForm, kRows>, name,          kRows,
-          Shape::kStrips,                Shape::kUnits, Shape::kThreads,
-          Shape::kGroup,                 Shape::kStageBytes * Shape::kStages,
-          0};
+  return {
+      linear_portable<kForm, kRows>,       name, kRows, Shape::kStrips, Shape::kUnits, Shape::kThreads, Shape::kGroup,
+      Shape::kStageBytes * Shape::kStages, 0};
 }
 
 template <Form kForm, int kRows>
 LinearKernel bulk_kernel(const char* name) {
   using Shape = BulkShape<kForm, kRows>;
-  return {linear_bulk<kForm, kRows>, name, kRows, Shape::kStrips, Shape::kUnits, Shape::kThreads, Shape::kGroup, 0,
-          Shape::kMostStages};
+  return {linear_bulk<kForm, kRows>, name,          kRows, Shape::kStrips,    Shape::kUnits,
+          Shape::kThreads,           Shape::kGroup, 0,     Shape::kMostStages};
 }
 
 template <Form kForm, bool kFolds>
@@ -31,10 +30,11 @@ LinearKernel wide_kernel(const char* name) {
 
 template <Form kForm>
 FormKernels form_kernels() {
-  return {{portable_kernel<kForm, 8>("linear, portable, 8 rows"), portable_kernel<kForm, 64>("linear, portable, 64 rows")},
-          {bulk_kernel<kForm, 8>("linear, 8 rows"), bulk_kernel<kForm, 16>("linear, 16 rows"),
-           bulk_kernel<kForm, 32>("linear, 32 rows"), bulk_kernel<kForm, 64>("linear, 64 rows")},
-          {wide_kernel<kForm, false>("linear, wide"), wide_kernel<kForm, true>("linear, wide, slices")}};
+  return {
+      {portable_kernel<kForm, 8>("linear, portable, 8 rows"), portable_kernel<kForm, 64>("linear, portable, 64 rows")},
+      {bulk_kernel<kForm, 8>("linear, 8 rows"), bulk_kernel<kForm, 16>("linear, 16 rows"),
+       bulk_kernel<kForm, 32>("linear, 32 rows"), bulk_kernel<kForm, 64>("linear, 64 rows")},
+      {wide_kernel<kForm, false>("linear, wide"), wide_kernel<kForm, true>("linear, wide, slices")}};
 }
 
 }  // namespace steadfast::cuda

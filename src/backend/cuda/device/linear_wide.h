@@ -1,9 +1,9 @@
-// Linear for many rows on sm_90a: one block a multiprocessor for the whole launch, pairs of blocks (clusters) that work on
-// neighbouring tiles of 128 features and the same rows. A producer thread brings a chunk a stage: its tile's weights by a
-// bulk copy, half of the rows to both blocks by another. Two warpgroups of 64 features expand the weights in registers, as
-// A of wgmma; the rows are B. Slices of K are added in registers (kFolds), in ascending order.
-// Work is cut into units of kRows rows by a pair of tiles, taken in turn by the clusters; what does not divide, and the
-// rows left over, go out in units of 64 rows.
+// Linear for many rows on sm_90a: one block a multiprocessor for the whole launch, pairs of blocks (clusters) that work
+// on neighbouring tiles of 128 features and the same rows. A producer thread brings a chunk a stage: its tile's weights
+// by a bulk copy, half of the rows to both blocks by another. Two warpgroups of 64 features expand the weights in
+// registers, as A of wgmma; the rows are B. Slices of K are added in registers (kFolds), in ascending order. Work is
+// cut into units of kRows rows by a pair of tiles, taken in turn by the clusters; what does not divide, and the rows
+// left over, go out in units of 64 rows.
 #pragma once
 
 #include "backend/cuda/device/linear_rows.h"
@@ -11,14 +11,16 @@
 
 namespace steadfast::cuda {
 
-inline constexpr int kRowTilesAtOnce = 8;  // row tiles whose units go through the features together, so that both stay in L2
+inline constexpr int kRowTilesAtOnce =
+    8;  // row tiles whose units go through the features together, so that both stay in L2
 
 template <Form kForm, bool kFolds>
 struct WideShape {
   static constexpr int kRows = !kFolds ? 256 : code_bytes(kForm) == 512 ? 192 : 128;
   static constexpr int kThreads = 3 * 128;
   static constexpr int kWarps = 8;  // that multiply
-  static constexpr int kSteps = kFolds && code_bytes(kForm) == 512 ? 2 : 4;  // k16 steps whose fragments are held at once
+  static constexpr int kSteps =
+      kFolds && code_bytes(kForm) == 512 ? 2 : 4;  // k16 steps whose fragments are held at once
   static constexpr int kRowBytes = kRows * kChunkRowBytes;
   static constexpr int kTileBytes = kTileStrips * strip_bytes(kForm);
   static constexpr int kRoom = 226 * 1024;
@@ -36,8 +38,8 @@ __device__ inline void bulk_copy(std::uint32_t to, const void* from, std::uint32
 // To the same place of both blocks of the cluster, each block's own barrier.
 __device__ inline void bulk_copy_both(std::uint32_t to, const void* from, std::uint32_t bytes, std::uint32_t barrier) {
   asm volatile(
-      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1], %2, [%3], %4;" ::
-          "r"(to),
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1], %2, [%3], "
+      "%4;" ::"r"(to),
       "l"(from), "r"(bytes), "r"(barrier), "h"(static_cast<unsigned short>(3))
       : "memory");
 }
@@ -100,7 +102,8 @@ __device__ void wide_feed(const LinearLaunch& launch, const WideRing<kForm, kFol
   const std::uint32_t rank = blockIdx.x % 2;
   int slot = 0;
   std::uint32_t phase = 1;
-  for (int index = static_cast<int>(blockIdx.x) / 2; index < launch.wide.units; index += static_cast<int>(gridDim.x) / 2) {
+  for (int index = static_cast<int>(blockIdx.x) / 2; index < launch.wide.units;
+       index += static_cast<int>(gridDim.x) / 2) {
     const WideUnit unit = unit_at<Shape::kRows>(launch, index);
     const int half = (unit.is_small ? kSmallRows : Shape::kRows) / 2 * kChunkRowBytes;
     const int tile = min(unit.pair * 2 + static_cast<int>(rank), launch.tiles - 1);
@@ -135,8 +138,9 @@ struct WideReader {
 
 // One chunk: kBuffer is the fragment buffer its first wgmma group uses. `held`: the slot before, not yet released.
 template <Form kForm, bool kFolds, int kRows, int kBuffer>
-__device__ void wide_chunk(WideReader<kForm, kFolds>& reader, std::uint32_t (&a)[2][WideShape<kForm, kFolds>::kSteps][4],
-                           float (&sum)[kRows / 2], int& held) {
+__device__ void wide_chunk(WideReader<kForm, kFolds>& reader,
+                           std::uint32_t (&a)[2][WideShape<kForm, kFolds>::kSteps][4], float (&sum)[kRows / 2],
+                           int& held) {
   using Shape = WideShape<kForm, kFolds>;
   constexpr int kSteps = Shape::kSteps;
   barrier_wait(reader.ring.full(reader.slot), reader.phase);
@@ -164,7 +168,8 @@ __device__ void wide_chunk(WideReader<kForm, kFolds>& reader, std::uint32_t (&a)
 }
 
 template <Form kForm, bool kFolds, int kRows>
-__device__ void wide_unit(const LinearLaunch& launch, WideReader<kForm, kFolds>& reader, int tile, bool stored, int first_row) {
+__device__ void wide_unit(const LinearLaunch& launch, WideReader<kForm, kFolds>& reader, int tile, bool stored,
+                          int first_row) {
   using Shape = WideShape<kForm, kFolds>;
   const JobView& job = job_of(launch, tile);
   float sum[kRows / 2], total[kFolds ? kRows / 2 : 1];
