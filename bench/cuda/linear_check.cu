@@ -166,10 +166,10 @@ class Case {
   // A fault must show: a code changed, the rows moved by one, the last chunk of inputs gone.
   void check_controls() {
     Job& job = *jobs_[0];
-    auto* byte = const_cast<std::uint8_t*>(on_card(job.weight)->data()) + 37;
+    auto* byte = const_cast<std::uint8_t*>(on_card(job.weight)->data()) + 36;
     std::uint8_t value = 0;
     need(cudaMemcpy(&value, byte, 1, cudaMemcpyDeviceToHost));
-    const auto changed = static_cast<std::uint8_t>(value ^ 0x40);
+    const auto changed = static_cast<std::uint8_t>(value ^ 0x04);
     need(cudaMemcpy(byte, &changed, 1, cudaMemcpyHostToDevice));
     const unsigned code = differing(0, 8, LinearSchedule::kAuto, 0);
     need(cudaMemcpy(byte, &value, 1, cudaMemcpyHostToDevice));

@@ -45,7 +45,7 @@ int row_block(LinearSchedule schedule, int rows) {
 }
 
 std::size_t input_bytes(int padded_rows, int in) {
-  return static_cast<std::size_t>(divide_up(in, kChunk)) * static_cast<std::size_t>(padded_rows) * kChunkRowBytes;
+  return static_cast<std::size_t>(chunks_of(in)) * static_cast<std::size_t>(padded_rows) * kChunkRowBytes;
 }
 
 std::size_t partial_bytes(int strips, int parts, int rows) {
@@ -182,7 +182,7 @@ void linear(Recorder& recorder, const LinearInput& input, std::span<const Linear
     launch.x = x;
     launch.rows = rows;
     launch.padded_rows = padded;
-    launch.chunks = divide_up(input.x.width, kChunk);
+    launch.chunks = chunks_of(input.x.width);
     launch.parts = choose_parts(launch, recorder.card());
     if (launch.parts > 1) {
       const std::size_t all = x_bytes + partial_bytes(launch.tiles * kTileStrips, launch.parts, block);

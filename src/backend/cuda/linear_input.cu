@@ -124,7 +124,7 @@ void launch_pieces(Recorder& recorder, const LinearInput& input, const Target& t
 }  // namespace
 
 void write_linear_input(Recorder& recorder, const LinearInput& input, int padded_rows, std::uint8_t* data) {
-  const Target to{data, padded_rows, divide_up(input.x.width, kChunk)};
+  const Target to{data, padded_rows, chunks_of(input.x.width)};
   LaunchShape shape;
   shape.early = true;
   if (input.prologue == Prologue::kRmsNorm) {

@@ -44,16 +44,17 @@ constexpr int scale_exponent(Form form) { return form == Form::kEight ? 133 : 12
 
 constexpr int divide_up(int a, int b) { return (a + b - 1) / b; }
 constexpr int round_up(int a, int b) { return divide_up(a, b) * b; }
+constexpr int chunks_of(int in) { return round_up(divide_up(in, kChunk), 2); }  // kernels take them in pairs
 
 // The rule of K slices, by the weight's shape alone. Each slice is one fp32 chain in ascending k16 steps from zero; the
 // slices' sums are added in ascending order. Narrow weights need slices so that few rows can use the whole card.
 constexpr int linear_slices(int out, int in) {
-  const int chunks = divide_up(in, kChunk);
+  const int chunks = chunks_of(in);
   if (out >= 8192 || chunks < 8) return 1;
   return chunks < 16 ? 2 : 4;
 }
-// Slice s holds chunks [slice_begin(s), slice_begin(s + 1)).
-constexpr int slice_begin(int chunks, int slices, int s) { return chunks * s / slices; }
+// Slice s holds chunks [slice_begin(s), slice_begin(s + 1)), an even number of them.
+constexpr int slice_begin(int chunks, int slices, int s) { return chunks / 2 * s / slices * 2; }
 
 inline constexpr int kMostJobs = 4;
 

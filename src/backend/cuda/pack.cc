@@ -11,7 +11,7 @@ namespace {
 struct StripRows {
   StripRows(const AffineReader& reader, std::span<const int> rows)
       : groups(reader.groups()),
-        width(round_up(reader.in(), kChunk)),
+        width(chunks_of(reader.in()) * kChunk),
         codes(static_cast<std::size_t>(width) * kStripFeatures),
         scales(static_cast<std::size_t>(groups) * kStripFeatures),
         biases(scales.size()) {
@@ -107,7 +107,7 @@ std::vector<int> tile_rows(int out, std::span<const int> row_map, int tile) {
 }
 
 bool pack_tile(const AffineReader& reader, Form form, std::span<const int> rows, std::uint8_t* to) {
-  const int chunks = divide_up(reader.in(), kChunk), bytes = strip_bytes(form);
+  const int chunks = chunks_of(reader.in()), bytes = strip_bytes(form);
   for (int strip = 0; strip < kTileStrips; ++strip) {
     const auto mine = rows.subspan(static_cast<std::size_t>(strip) * kStripFeatures, kStripFeatures);
     if (mine[0] < 0) break;
@@ -126,7 +126,7 @@ bool pack_tile(const AffineReader& reader, Form form, std::span<const int> rows,
 }
 
 void pack_tile(const DenseReader& reader, std::span<const int> rows, std::uint8_t* to) {
-  const int chunks = divide_up(reader.in(), kChunk);
+  const int chunks = chunks_of(reader.in());
   const auto width = static_cast<std::size_t>(chunks) * kChunk;
   std::vector<float> row(width);
   std::vector<std::uint16_t> strip_rows(width * kStripFeatures);

@@ -21,7 +21,7 @@ class CudaWeight : public Weight {
   const std::uint8_t* data() const { return data_; }
   Form form() const { return form_; }
   int tiles() const { return divide_up(out_, kTileFeatures); }
-  int chunks() const { return divide_up(in_, kChunk); }
+  int chunks() const { return chunks_of(in_); }
   int slices() const { return linear_slices(out_, in_); }
   std::size_t tile_bytes() const {
     return static_cast<std::size_t>(chunks()) * kTileStrips * static_cast<std::size_t>(strip_bytes(form_));

@@ -58,37 +58,75 @@ __device__ void for_steps(Body&& body) {
   }
 }
 
-// sums += the strips' chunk times the rows' chunk at x_at ([kRows][128 bytes], pieces swizzled).
-template <Form kForm, int kRows, int kStrips>
-__device__ void multiply_chunk(const std::uint32_t (&strip_at)[kStrips], std::uint32_t x_at, int lane,
-                               float (&sum)[kStrips][kRows / 2]) {
-  Fragments<kForm> weights[kStrips];
+// The rows' fragments of one load: a k16 step of kRows rows, or two steps of 8 rows.
+template <int kRows>
+struct RowFragments {
+  static constexpr int kSteps = kRows == 8 ? 2 : 1;
+  static constexpr int kVectors = kRows == 8 ? 1 : kRows / 16;
+  std::uint32_t b[kVectors][4];
+
+  // From a chunk's rows at x_at ([kRows][128 bytes], pieces swizzled).
+  __device__ void load(std::uint32_t x_at, int index, int lane) {
+    const int row = lane & 7, matrix = lane >> 3;
+    if constexpr (kRows == 8) {
+      load_matrices(b[0], x_at + row * kChunkRowBytes + ((index * 4 + matrix) ^ row) * 16);
+    } else {
+      const int piece = (index * 2 + (matrix & 1)) ^ row;
 #pragma unroll
-  for (int s = 0; s < kStrips; ++s) weights[s].load(strip_at[s], lane);
-  std::uint32_t b[4];
-  const int row = lane & 7, matrix = lane >> 3;
-  for_steps<0, 4>([&](auto step_constant) {
-    constexpr int kStep = decltype(step_constant)::value;
+      for (int j = 0; j < kVectors; ++j)
+        load_matrices(b[j], x_at + (j * 16 + (matrix >> 1) * 8 + row) * kChunkRowBytes + piece * 16);
+    }
+  }
+};
+
+// sums += the strips' chunks times the rows'. Chunks lie strip_step and x_step bytes apart. Loads run one step, and one
+// chunk of weights, ahead of the sums.
+template <Form kForm, int kRows, int kStrips, int kChunks>
+__device__ void multiply(const std::uint32_t (&strip_at)[kStrips], std::uint32_t strip_step, std::uint32_t x_at,
+                         std::uint32_t x_step, int lane, float (&sum)[kStrips][kRows / 2]) {
+  using Rows = RowFragments<kRows>;
+  constexpr int kLoads = 4 / Rows::kSteps;  // a chunk
+  Fragments<kForm> weights[2][kStrips];
+  Rows rows[2];
+#pragma unroll
+  for (int s = 0; s < kStrips; ++s) weights[0][s].load(strip_at[s], lane);
+  rows[0].load(x_at, 0, lane);
+  for_steps<0, kChunks * 4>([&](auto constant) {
+    constexpr int kStep = decltype(constant)::value % 4, kIn = decltype(constant)::value / 4;
+    constexpr int kLoad = decltype(constant)::value / Rows::kSteps;
+    if constexpr (kStep == 0 && kIn + 1 < kChunks) {
+#pragma unroll
+      for (int s = 0; s < kStrips; ++s) weights[(kIn + 1) % 2][s].load(strip_at[s] + (kIn + 1) * strip_step, lane);
+    }
+    if constexpr (kStep % Rows::kSteps == 0 && kLoad + 1 < kChunks * kLoads)
+      rows[(kLoad + 1) % 2].load(x_at + (kLoad + 1) / kLoads * x_step, (kLoad + 1) % kLoads, lane);
     std::uint32_t a[kStrips][4];
 #pragma unroll
-    for (int s = 0; s < kStrips; ++s) weights[s].template expand<kStep>(a[s]);
-    if constexpr (kRows == 8) {  // one load serves two steps
-      if constexpr (kStep % 2 == 0) load_matrices(b, x_at + row * kChunkRowBytes + ((kStep * 2 + matrix) ^ row) * 16);
+    for (int s = 0; s < kStrips; ++s) weights[kIn % 2][s].template expand<kStep>(a[s]);
+    const auto& b = rows[kLoad % 2].b;
+    if constexpr (kRows == 8) {
 #pragma unroll
-      for (int s = 0; s < kStrips; ++s) mma_bf16(sum[s], a[s], b[kStep % 2 * 2], b[kStep % 2 * 2 + 1]);
+      for (int s = 0; s < kStrips; ++s) mma_bf16(sum[s], a[s], b[0][kStep % 2 * 2], b[0][kStep % 2 * 2 + 1]);
     } else {
-      const int piece = (kStep * 2 + (matrix & 1)) ^ row;
 #pragma unroll
-      for (int j = 0; j < kRows / 16; ++j) {
-        load_matrices(b, x_at + (j * 16 + (matrix >> 1) * 8 + row) * kChunkRowBytes + piece * 16);
+      for (int j = 0; j < Rows::kVectors; ++j)
 #pragma unroll
         for (int s = 0; s < kStrips; ++s) {
-          mma_bf16(sum[s] + j * 8, a[s], b[0], b[1]);
-          mma_bf16(sum[s] + j * 8 + 4, a[s], b[2], b[3]);
+          mma_bf16(sum[s] + j * 8, a[s], b[j][0], b[j][1]);
+          mma_bf16(sum[s] + j * 8 + 4, a[s], b[j][2], b[j][3]);
         }
-      }
     }
   });
+}
+
+// A stage's chunks: kGroup, or half of them at a slice's end.
+template <Form kForm, int kRows, int kStrips, int kGroup>
+__device__ void multiply_stage(int chunks, const std::uint32_t (&strip_at)[kStrips], std::uint32_t strip_step,
+                               std::uint32_t x_at, std::uint32_t x_step, int lane, float (&sum)[kStrips][kRows / 2]) {
+  if (kGroup <= 2 || chunks == kGroup)
+    multiply<kForm, kRows, kStrips, kGroup>(strip_at, strip_step, x_at, x_step, lane, sum);
+  else
+    multiply<kForm, kRows, kStrips, kGroup / 2>(strip_at, strip_step, x_at, x_step, lane, sum);
 }
 
 // out = value + bias + add for a strip: value [kRows / 2], rows are the launch's from first_row on.
@@ -304,15 +342,12 @@ __global__ void __launch_bounds__(PortableShape<kForm, kRows>::kThreads)
     const std::uint32_t stage = base + slot * Shape::kStageBytes;
     slot = slot + 1 == kStages ? 0 : slot + 1;
     if (own >= walk.strips) continue;
+    std::uint32_t strip_at[kStrips];
 #pragma unroll
-    for (int c = 0; c < kGroup; ++c) {
-      if (c >= walk.chunks()) break;
-      std::uint32_t strip_at[kStrips];
-#pragma unroll
-      for (int s = 0; s < kStrips; ++s) strip_at[s] = stage + (own + s) * Shape::kStripStage + c * strip_bytes(kForm);
-      const std::uint32_t rows = stage + Shape::kWeightBytes + (c * kRows + half * kWarpRows) * kChunkRowBytes;
-      multiply_chunk<kForm, kWarpRows, kStrips>(strip_at, rows, lane, sums.sum);
-    }
+    for (int s = 0; s < kStrips; ++s) strip_at[s] = stage + (own + s) * Shape::kStripStage;
+    multiply_stage<kForm, kWarpRows, kStrips, kGroup>(walk.chunks(), strip_at, strip_bytes(kForm),
+                                                      stage + Shape::kWeightBytes + half * kWarpRows * kChunkRowBytes,
+                                                      kRows * kChunkRowBytes, lane, sums.sum);
     if (!walk.closes_slice()) continue;
     const JobView& job = job_of(launch, (walk.strip + own) / kTileStrips);
     if (walk.closes_pass() || job.slices > 1) sums.close();
@@ -332,6 +367,7 @@ struct BulkShape : WarpShape<kRows> {
   static constexpr int kUnits = kRows <= 16 ? 19 : kRows == 32 ? 11 : 5;
   static constexpr int kWarps = kUnits * WarpShape<kRows>::kHalves;  // that multiply; one more feeds them
   static constexpr int kThreads = (kWarps + 1) * 32;
+  static constexpr int kBound = kRows == 8 ? 768 : kThreads;  // leaves registers for the launch before or after
   static constexpr int kFull = strip_bytes(kForm) <= 640 ? 4 : strip_bytes(kForm) <= 1280 ? 2 : 1;
   static constexpr int kGroup = kRows <= 16 || kFull == 1 ? kFull : kFull / 2;
   static constexpr int kMostStages = 16;
@@ -419,16 +455,11 @@ __device__ void consume(const LinearLaunch& launch, std::uint32_t ring, std::uin
     barrier_wait(full + slot * 8, phase);
     const std::uint32_t stage = ring + slot * launch.stage_bytes;
     if (mine) {
-      const int chunks = walk.chunks();
+      std::uint32_t strip_at[kStrips];
 #pragma unroll
-      for (int c = 0; c < kGroup; ++c) {
-        if (c >= chunks) break;
-        std::uint32_t strip_at[kStrips];
-#pragma unroll
-        for (int s = 0; s < kStrips; ++s) strip_at[s] = stage + offset + c * step + s * kBytes;
-        multiply_chunk<kForm, kWarpRows, kStrips>(strip_at, stage + x_offset + c * kRows * kChunkRowBytes, lane,
-                                                  sums.sum);
-      }
+      for (int s = 0; s < kStrips; ++s) strip_at[s] = stage + offset + s * kBytes;
+      multiply_stage<kForm, kWarpRows, kStrips, kGroup>(walk.chunks(), strip_at, step, stage + x_offset,
+                                                        kRows * kChunkRowBytes, lane, sums.sum);
     }
     __syncwarp();
     if (lane == 0) barrier_arrive(empty + slot * 8);
@@ -445,7 +476,7 @@ __device__ void consume(const LinearLaunch& launch, std::uint32_t ring, std::uin
 #endif
 
 template <Form kForm, int kRows>
-__global__ void __launch_bounds__(BulkShape<kForm, kRows>::kThreads, 1)
+__global__ void __launch_bounds__(BulkShape<kForm, kRows>::kBound, 1)
     linear_bulk([[maybe_unused]] const __grid_constant__ LinearLaunch launch) {
 #if __CUDA_ARCH__ == 900
   using Shape = BulkShape<kForm, kRows>;

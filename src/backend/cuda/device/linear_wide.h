@@ -16,11 +16,10 @@ inline constexpr int kRowTilesAtOnce =
 
 template <Form kForm, bool kFolds>
 struct WideShape {
-  static constexpr int kRows = !kFolds ? 256 : code_bytes(kForm) == 512 ? 192 : 128;
+  // By registers: sums, and totals of slices; larger codes.
+  static constexpr int kRows = kFolds ? 128 : code_bytes(kForm) == 512 ? 256 : 192;
   static constexpr int kThreads = 3 * 128;
   static constexpr int kWarps = 8;  // that multiply
-  static constexpr int kSteps =
-      kFolds && code_bytes(kForm) == 512 ? 2 : 4;  // k16 steps whose fragments are held at once
   static constexpr int kRowBytes = kRows * kChunkRowBytes;
   static constexpr int kTileBytes = kTileStrips * strip_bytes(kForm);
   static constexpr int kRoom = 226 * 1024;
@@ -136,44 +135,35 @@ struct WideReader {
   }
 };
 
-// One chunk: kBuffer is the fragment buffer its first wgmma group uses. `held`: the slot before, not yet released.
-template <Form kForm, bool kFolds, int kRows, int kBuffer>
-__device__ void wide_chunk(WideReader<kForm, kFolds>& reader,
-                           std::uint32_t (&a)[2][WideShape<kForm, kFolds>::kSteps][4], float (&sum)[kRows / 2],
+// One chunk, its fragments in one of two buffers: the other may still be read. `held`: the slot before, not yet
+// released.
+template <Form kForm, bool kFolds, int kRows>
+__device__ void wide_chunk(WideReader<kForm, kFolds>& reader, std::uint32_t (&a)[4][4], float (&sum)[kRows / 2],
                            int& held) {
-  using Shape = WideShape<kForm, kFolds>;
-  constexpr int kSteps = Shape::kSteps;
   barrier_wait(reader.ring.full(reader.slot), reader.phase);
   const std::uint64_t rows = wgmma_rows(reader.ring.rows(reader.slot));
   Fragments<kForm> weights;
   weights.load(reader.ring.weights(reader.slot) + reader.warp * strip_bytes(kForm), reader.lane);
-  for_steps<0, 4 / kSteps>([&](auto group_constant) {
-    constexpr int kGroup = decltype(group_constant)::value;
-    constexpr int kUsed = (kBuffer + kGroup) % 2;
-    for_steps<0, kSteps>([&](auto step_constant) {
-      constexpr int kStep = decltype(step_constant)::value;
-      weights.template expand<kGroup * kSteps + kStep>(a[kUsed][kStep]);
-    });
-    wgmma_begin();
-    for_steps<0, kSteps>([&](auto step_constant) {
-      constexpr int kStep = decltype(step_constant)::value;
-      wgmma(sum, a[kUsed][kStep], rows + 2 * (kGroup * kSteps + kStep));
-    });
-    wgmma_close();
-    wgmma_wait<1>();
-    if (kGroup == 0 && held >= 0) reader.release(held);
+  for_steps<0, 4>([&](auto step_constant) {
+    constexpr int kStep = decltype(step_constant)::value;
+    weights.template expand<kStep>(a[kStep]);
   });
+  wgmma_begin();
+#pragma unroll
+  for (int step = 0; step < 4; ++step) wgmma(sum, a[step], rows + 2 * step);
+  wgmma_close();
+  wgmma_wait<1>();
+  if (held >= 0) reader.release(held);
   held = reader.slot;
-  if (++reader.slot == Shape::kStages) reader.slot = 0, reader.phase ^= 1;
+  if (++reader.slot == WideShape<kForm, kFolds>::kStages) reader.slot = 0, reader.phase ^= 1;
 }
 
 template <Form kForm, bool kFolds, int kRows>
 __device__ void wide_unit(const LinearLaunch& launch, WideReader<kForm, kFolds>& reader, int tile, bool stored,
                           int first_row) {
-  using Shape = WideShape<kForm, kFolds>;
   const JobView& job = job_of(launch, tile);
   float sum[kRows / 2], total[kFolds ? kRows / 2 : 1];
-  std::uint32_t a[2][Shape::kSteps][4];
+  std::uint32_t a[2][4][4];
   const int slices = kFolds ? job.slices : 1;
   if constexpr (kFolds) {  // x + -0 is x, whatever x
 #pragma unroll
@@ -186,11 +176,10 @@ __device__ void wide_unit(const LinearLaunch& launch, WideReader<kForm, kFolds>&
     int held = -1;
     int left = slice_begin(launch.chunks, slices, slice + 1) - slice_begin(launch.chunks, slices, slice);
 #pragma unroll 1
-    for (; left >= 2; left -= 2) {
-      wide_chunk<kForm, kFolds, kRows, 0>(reader, a, sum, held);
-      wide_chunk<kForm, kFolds, kRows, 4 / Shape::kSteps % 2>(reader, a, sum, held);
+    for (; left > 0; left -= 2) {
+      wide_chunk<kForm, kFolds, kRows>(reader, a[0], sum, held);
+      wide_chunk<kForm, kFolds, kRows>(reader, a[1], sum, held);
     }
-    if (left > 0) wide_chunk<kForm, kFolds, kRows, 0>(reader, a, sum, held);
     wgmma_wait<0>();
     wgmma_sums_ready(sum);
     reader.release(held);
