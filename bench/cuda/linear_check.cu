@@ -151,6 +151,8 @@ class Case {
     for (const int rows : row_counts) {
       if (rows > rows_) continue;
       std::vector<LinearSchedule> schedules = {LinearSchedule::kPortable, LinearSchedule::kAuto};
+      if (rows > 16 && bench_.recorder->card().wgmma())
+        schedules.insert(schedules.end(), {LinearSchedule::kWide, LinearSchedule::kTogether});
       for (const LinearSchedule schedule : schedules)
         for (const int first : {0, (rows_ - rows) / 2, rows_ - rows}) {
           const unsigned wrong = differing(first, rows, schedule, runs % 3);

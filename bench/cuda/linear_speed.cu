@@ -13,6 +13,7 @@ namespace {
 
 using cuda::LinearInput;
 using cuda::LinearJobArgs;
+using cuda::LinearSchedule;
 
 constexpr double kCopyBytes = 4.19e12;  // a second, measured on an H200
 
@@ -64,13 +65,14 @@ double replayed(Bench& bench, int repeats, Append&& append) {
   return median(times);
 }
 
-void append_linear(Bench& bench, const Timed& timed, std::size_t copy, const Matrix& x, float* out) {
+void append_linear(Bench& bench, const Timed& timed, std::size_t copy, const Matrix& x, float* out,
+                   LinearSchedule schedule = LinearSchedule::kAuto) {
   std::vector<LinearJobArgs> args;
   for (const auto& weight : timed.copies[copy % timed.copies.size()]) {
     args.push_back({on_card(weight), Matrix(out, x.rows, weight->out())});
     out += static_cast<std::ptrdiff_t>(x.rows) * weight->out();
   }
-  cuda::linear(*bench.recorder, LinearInput::plain(x), args);
+  cuda::linear(*bench.recorder, LinearInput::plain(x), args, schedule);
 }
 
 int total_out(const std::vector<WeightShape>& shapes) {
@@ -137,18 +139,22 @@ void prompt() {
   for (const auto& [name, shapes] : kLinears) {
     if (name == "head") continue;
     const Timed timed = load(bench, shapes, 150e6);
-    for (const int rows : {128, 256, 512, 1024, 2048, 8192}) {
+    for (const int rows : {65, 128, 256, 512, 1024, 2048, 8192}) {
       const double flops = 2.0 * rows * shapes[0].in * total_out(shapes);
       const int chain = std::clamp(static_cast<int>(6e-3 * 600e12 / flops), 1, 40);
       const Matrix in(x.data, rows, shapes[0].in);
-      const double us = replayed(bench, 5,
-                                 [&] {
-                                   for (int n = 0; n < chain; ++n)
-                                     append_linear(bench, timed, static_cast<std::size_t>(n), in, out.data);
-                                 }) /
-                        chain;
-      std::printf("time %s %d %d %d %.2f us %.1f TFLOP/s\n", name.c_str(), total_out(shapes), shapes[0].in, rows, us,
-                  flops / us * 1e-6);
+      const auto time = [&](LinearSchedule schedule) {
+        return replayed(bench, 5,
+                        [&] {
+                          for (int n = 0; n < chain; ++n)
+                            append_linear(bench, timed, static_cast<std::size_t>(n), in, out.data, schedule);
+                        }) /
+               chain;
+      };
+      const double us = time(LinearSchedule::kAuto);
+      std::printf("time %s %d %d %d %.2f us %.1f TFLOP/s; by slices %.2f, together %.2f\n", name.c_str(),
+                  total_out(shapes), shapes[0].in, rows, us, flops / us * 1e-6, time(LinearSchedule::kWide),
+                  time(LinearSchedule::kTogether));
       std::fflush(stdout);
     }
   }

@@ -12,6 +12,7 @@ namespace steadfast::cuda {
 namespace {
 
 constexpr int kFewRows = 64;
+constexpr int kTogetherRows = 192;
 constexpr int kRingBytes = 212 * 1024;  // of 227 KiB: the kernels before and after still fit beside it
 constexpr int kSpreadStrips = 6;        // strips a multiprocessor below which slices go to blocks of their own
 
@@ -35,12 +36,17 @@ const FormKernels& kernels_of(Form form) {
 
 LinearSchedule choose(const CardTraits& card, int rows) {
   if (!card.wgmma()) return LinearSchedule::kPortable;
-  return rows <= kFewRows ? LinearSchedule::kRows : LinearSchedule::kWide;
+  if (rows <= kFewRows) return LinearSchedule::kRows;
+  return rows <= kTogetherRows ? LinearSchedule::kTogether : LinearSchedule::kWide;
+}
+
+bool is_wide(LinearSchedule schedule) {
+  return schedule == LinearSchedule::kWide || schedule == LinearSchedule::kTogether;
 }
 
 int row_block(LinearSchedule schedule, int rows) {
   if (schedule == LinearSchedule::kPortable) return rows <= 8 ? 8 : 64;
-  if (schedule == LinearSchedule::kWide) return 64;
+  if (is_wide(schedule)) return 64;
   return rows <= 8 ? 8 : rows <= 16 ? 16 : rows <= 32 ? 32 : 64;
 }
 
@@ -167,7 +173,8 @@ void linear(Recorder& recorder, const LinearInput& input, std::span<const Linear
   for (std::size_t first = 0; first < jobs.size(); ++first) {
     if (done[first]) continue;
     const Form form = jobs[first].weight->form();
-    const bool folds = jobs[first].weight->slices() > 1, by_slices = schedule == LinearSchedule::kWide;
+    const bool by_slices = schedule == LinearSchedule::kWide;
+    const bool folds = !by_slices || jobs[first].weight->slices() > 1;
     std::array<int, kMostJobs> picked{};
     std::size_t count = 0;
     for (std::size_t j = first; j < jobs.size() && count < kMostJobs; ++j) {
@@ -190,7 +197,7 @@ void linear(Recorder& recorder, const LinearInput& input, std::span<const Linear
       launch.counters = recorder.counters();
     }
     const FormKernels& kernels = kernels_of(form);
-    if (schedule == LinearSchedule::kWide) {
+    if (is_wide(schedule)) {
       launch_wide(recorder, kernels.wide[folds ? 1 : 0], launch);
     } else if (schedule == LinearSchedule::kPortable) {
       launch_portable(recorder, kernels.portable[block == 8 ? 0 : 1], launch);

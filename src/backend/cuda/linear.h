@@ -48,7 +48,9 @@ struct LinearJobArgs {
   const float* add = nullptr;   // same rows and stride as out; may be out's own data
 };
 
-enum class LinearSchedule : std::uint8_t { kAuto, kPortable, kRows, kWide };
+// kWide: weights of one slice apart from those of more, each with the kernel that suits it; kTogether: all with the one
+// that adds slices, whose units have fewer rows.
+enum class LinearSchedule : std::uint8_t { kAuto, kPortable, kRows, kWide, kTogether };
 
 // Scratch that linear() asks the recorder for, at most, with rows of at most `in` inputs.
 std::size_t linear_scratch_bytes(const CardTraits& card, int rows, int in);
