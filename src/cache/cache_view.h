@@ -20,7 +20,7 @@ struct CacheView {
   float* value_scales = nullptr;
   const std::int32_t* pages = nullptr;  // page of position p: pages[p >> page_shift]
   int page_shift = 30;
-  int page_positions = 0;  // multiple of 16; the distance between heads of a page
+  int page_positions = 0;  // power of two from 16, or a window: multiple of 64; the distance between heads of a page
   int kv_heads = 0;
   int dim = 0;
   DType dtype = DType::kBF16;  // BF16, F32 or F8E4M3

@@ -14,7 +14,7 @@ namespace steadfast {
 
 class StreamState {
  public:
-  // window: positions, rounded up to a multiple of 16. The memory is zeroed and, on the CPU, touched only as it fills.
+  // window: positions, rounded up to a multiple of 64. The memory is zeroed and, on the CPU, touched only as it fills.
   static Result<std::unique_ptr<StreamState>> create(Backend& backend, const CacheShape& shape, int window);
 
   // The same on pages of the pool, which must outlive it; reserve() takes them as positions fill.

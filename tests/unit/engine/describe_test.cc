@@ -34,7 +34,7 @@ TEST(Describe, HybridsLayersStateAndStream) {
   const int state = 3 * (3 * 240 + 6 * 16 * 32) * 4, position = 3 * 2 * 5 * 32 * 2;
   EXPECT_EQ(json["state_bytes"], state);
   EXPECT_EQ(json["kv_bytes_per_position"], position);
-  EXPECT_EQ(json["stream_bytes"], 112 * position + state) << "windows are of 16 positions";
+  EXPECT_EQ(json["stream_bytes"], 128 * position + state) << "windows are of 64 positions";
 }
 
 TEST(Describe, FormatsByKindOfModule) {
