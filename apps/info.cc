@@ -58,6 +58,11 @@ void print(const nlohmann::ordered_json& j) {
   line("plan", j["memory"].contains("sentence") ? j["memory"]["sentence"].get<std::string>()
                                                 : "refused: " + j["memory"]["refused"].get<std::string>());
   line("runs on", j["backend"].get<std::string>());
+  const char* label = "kernels";
+  for (const auto& [op, kernel] : j["kernels"].items()) {
+    line(label, fmt::format("{:<26} {}", op, kernel.get<std::string>()));
+    label = "";
+  }
   line("gpu", j["gpu"].get<std::string>());
   line("text", fmt::format("tokenizer: {}, chat template: {}", j["tokenizer"].get<bool>() ? "yes" : "no",
                            j["chat_template"].get<bool>() ? "yes" : "no"));

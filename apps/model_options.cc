@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/config.h"
+#include "engine/devices.h"
 #include "model/config.h"
 
 namespace steadfast {
@@ -12,9 +13,11 @@ void ModelOptions::add_to(CLI::App& command) {
   command
       .add_option("MODEL", model, "Folder in Hugging Face or MLX form, .gguf file, or a name that `pull` has stored")
       ->required();
-  command.add_option("--device", device, "cpu (a GPU backend is not built in)")->capture_default_str();
+  command.add_option("--device", device, "cpu, cuda or cuda:NUMBER (default: a GPU if one is there)");
   command.add_option("--threads", threads, "Threads; 0: one for each core")->capture_default_str();
-  command.add_option("--act", act, "Activations of quantised linears: int8, bf16 or f32")->capture_default_str();
+  command.add_option("--act", act,
+                     "Activations of quantised linears: int8, bf16 or f32 (default: int8 on the CPU, bf16 on CUDA)");
+  command.add_flag("--no-graphs", no_graphs, "CUDA: plain launches instead of graphs; the bits are the same");
   command.add_option("--kv", kv, "Cache: whole (a window a stream) or paged (pages of one pool, prefixes shared)")
       ->capture_default_str();
   command.add_option("--page", page, "Positions of a page, a power of two from 16 to 1024")->capture_default_str();
@@ -31,10 +34,13 @@ Result<int> ModelOptions::page_positions() const {
 Result<LoadOptions> ModelOptions::load_options() const {
   LoadOptions options;
   if (auto positions = page_positions(); !positions) return positions.status();
-  options.device = device;
+  options.device = device.empty() ? config().device.value_or(default_device()) : device;
+  options.graphs = !no_graphs;
+  options.timed = timed;
   options.threads = threads;
   options.isa = config().isa.value_or("");
-  auto parsed_act = parse_act(act);
+  const char* usual_act = options.device == "cpu" ? "int8" : "bf16";
+  auto parsed_act = parse_act(act.empty() ? usual_act : act);
   if (!parsed_act) return parsed_act.status();
   options.act = *parsed_act;
   if (kv_dtype.empty()) return options;

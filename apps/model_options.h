@@ -11,8 +11,9 @@
 namespace steadfast {
 
 struct ModelOptions {
-  std::string model, device = "cpu", act = "int8", kv = "whole", kv_dtype;
+  std::string model, device, act, kv = "whole", kv_dtype;
   int threads = 0, page = 256;
+  bool no_graphs = false, timed = false;
 
   // MODEL, --device, --threads, --act, --kv, --page, --kv-dtype.
   void add_to(CLI::App& command);

@@ -1,4 +1,4 @@
-// What MODEL names on the command line: a path as given, else a stored name.
+// What MODEL names on the command line: random weights ("random:SHAPE"), a path as given, else a stored name.
 #include <filesystem>
 
 #include "base/config.h"
@@ -9,6 +9,7 @@ namespace steadfast {
 namespace fs = std::filesystem;
 
 Result<fs::path> resolve_model(const std::string& model) {
+  if (model.starts_with("random:")) return fs::path(model);
   std::error_code error;
   const fs::file_status about = fs::status(model, error);
   if (fs::is_directory(about)) return fs::path(model);

@@ -22,6 +22,7 @@ Config read_environment() {
     result.home = std::filesystem::path(variable("HOME").value_or(".")) / ".local/share/steadfast";
   }
   result.isa = variable("STEADFAST_ISA");
+  result.device = variable("STEADFAST_DEVICE");
   result.log_level = variable("STEADFAST_LOG").value_or("info");
   result.no_color = variable("NO_COLOR").has_value();
   result.hf_endpoint = variable("HF_ENDPOINT").value_or("https://huggingface.co");

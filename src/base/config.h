@@ -8,10 +8,11 @@
 namespace steadfast {
 
 struct Config {
-  std::filesystem::path home;      // STEADFAST_HOME, else XDG_DATA_HOME/steadfast, else HOME/.local/share/steadfast
-  std::optional<std::string> isa;  // STEADFAST_ISA: scalar, avx2 or avx512; for tests of the row law
-  std::string log_level = "info";  // STEADFAST_LOG: trace, debug, info, warn, error
-  bool no_color = false;           // NO_COLOR set and not empty
+  std::filesystem::path home;         // STEADFAST_HOME, else XDG_DATA_HOME/steadfast, else HOME/.local/share/steadfast
+  std::optional<std::string> isa;     // STEADFAST_ISA: scalar, avx2 or avx512; for tests of the row law
+  std::optional<std::string> device;  // STEADFAST_DEVICE: what --device would name; for tests on a card
+  std::string log_level = "info";     // STEADFAST_LOG: trace, debug, info, warn, error
+  bool no_color = false;              // NO_COLOR set and not empty
   std::string hf_endpoint;  // HF_ENDPOINT, else the public hub: where `pull ORG/NAME` fetches; no slash at its end
   std::optional<std::string> hf_token;  // HF_TOKEN: sent to hf_endpoint alone
 

@@ -3,6 +3,8 @@
 
 #include <map>
 
+#include "engine/devices.h"
+
 namespace steadfast {
 namespace {
 
@@ -70,7 +72,10 @@ nlohmann::ordered_json describe(const LoadedModel& loaded, int context) {
   json["context"] = context;
   json["stream_bytes"] = cache.stream_bytes(context);
   json["backend"] = loaded.backend->describe();
-  json["gpu"] = "no GPU backend in this build";
+  json["gpu"] = gpu_note();
+  auto kernels = nlohmann::ordered_json::object();
+  for (const auto& [op, kernel] : loaded.backend->kernels(shapes_of(config, loaded.kv_dtype))) kernels[op] = kernel;
+  json["kernels"] = kernels;
   json["tokenizer"] = loaded.tokenizer.has_value();
   json["chat_template"] = loaded.chat_template.has_value();
   json["notes"] = loaded.notes;

@@ -3,10 +3,11 @@
 
 #include <sys/stat.h>
 
-#include "backend/cpu/cpu_backend.h"
+#include "engine/devices.h"
 #include "formats/gguf.h"
 #include "formats/safetensors.h"
 #include "model/fields.h"
+#include "model/random_model.h"
 
 namespace steadfast {
 namespace {
@@ -21,7 +22,9 @@ std::int64_t modified(const fs::path& path) {
 Status read_defaults(const fs::path& folder, LoadedModel& loaded) {
   std::error_code code;
   const fs::path path = folder / "generation_config.json";
-  if (!fs::exists(path, code)) return Status::ok();
+  const std::string random = "random:", name = path.string();
+  const bool made = name.starts_with(random);
+  if (!made && !fs::exists(path, code)) return Status::ok();
   auto json = read_json_file(path);
   if (!json) return json.status();
   Fields fields(*json, "generation_config.json");
@@ -38,6 +41,7 @@ Status read_defaults(const fs::path& folder, LoadedModel& loaded) {
 
 Status load_weights(const TensorSource& source, const Naming& naming, ModelConfig config, const LoadOptions& options,
                     LoadedModel& loaded) {
+  if (auto status = loaded.backend->check_model(shapes_of(config, loaded.kv_dtype)); !status) return status;
   auto weights = ModelWeights::load(config, source, naming, *loaded.backend, options.progress);
   if (!weights) return weights.status();
   loaded.card.digest = weights->digest();
@@ -77,6 +81,20 @@ Status load_folder(const fs::path& folder, const LoadOptions& options, LoadedMod
   if (auto status = read_defaults(folder, loaded); !status) return status;
   loaded.card.created = modified(folder / "config.json");
   loaded.card.name = fs::canonical(folder, code).filename().string();
+  return Status::ok();
+}
+
+Status load_random(const std::string& preset, const LoadOptions& options, LoadedModel& loaded) {
+  auto random = make_random_model(preset);
+  if (!random) return random.status();
+  auto config = config_from_json(random->config);
+  if (!config) return config.status();
+  auto naming = Naming::hugging_face(*random->tensors);
+  if (!naming) return naming.status();
+  if (auto status = load_weights(*random->tensors, *naming, std::move(*config), options, loaded); !status)
+    return status;
+  loaded.notes.push_back("random weights: speed and equalities are those of the shape, what it writes means nothing");
+  loaded.card.name = "random:" + preset;
   return Status::ok();
 }
 
@@ -120,19 +138,21 @@ std::string kv_dtype_name(DType dtype) {
 }
 
 Result<std::unique_ptr<LoadedModel>> load_model(const fs::path& path, const LoadOptions& options) {
-  if (options.device != "cpu")
-    return Status::error("--device {}: this build runs on the CPU; use --device cpu", options.device);
   std::error_code code;
-  if (!fs::exists(path, code)) return Status::error("{} does not exist; is the path right?", path.string());
+  const std::string random = "random:", name = path.string();
+  const bool made = name.starts_with(random);
+  if (!made && !fs::exists(path, code)) return Status::error("{} does not exist; is the path right?", path.string());
   auto loaded = std::make_unique<LoadedModel>();
-  auto backend = make_cpu_backend({options.threads, options.act, options.isa});
+  auto backend = make_backend(options);
   if (!backend) return backend.status();
   loaded->backend = std::move(*backend);
   loaded->kv_dtype = options.kv_dtype.value_or(options.act == Act::kF32 ? DType::kF32 : DType::kBF16);
   loaded->card.arithmetic = {loaded->backend->target(), to_string(loaded->backend->act()),
                              kv_dtype_name(loaded->kv_dtype)};
   const bool folder = fs::is_directory(path, code);
-  auto status = folder ? load_folder(path, options, *loaded) : load_gguf(path, options, *loaded);
+  auto status = made     ? load_random(name.substr(random.size()), options, *loaded)
+                : folder ? load_folder(path, options, *loaded)
+                         : load_gguf(path, options, *loaded);
   if (!status) return status;
   return loaded;
 }

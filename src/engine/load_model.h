@@ -1,4 +1,5 @@
-// Opening a model: a folder in Hugging Face or MLX form, or a .gguf file, to weights on a backend, tokenizer, template.
+// Opening a model: a folder in Hugging Face or MLX form, or a .gguf file, or "random:SHAPE" (model/random_model.h), to
+// weights on a backend, tokenizer, template.
 #pragma once
 
 #include <filesystem>
@@ -13,11 +14,13 @@
 namespace steadfast {
 
 struct LoadOptions {
-  std::string device = "cpu";
-  int threads = 0;  // 0: all cores
+  std::string device = "cpu";  // "cuda", "cuda:1"; default_device() (devices.h) finds one
+  int threads = 0;             // 0: all cores
   Act act = Act::kInt8;
-  std::optional<DType> kv_dtype;                      // default: F32 under Act::kF32, else BF16
-  std::string isa;                                    // tests of the row law; "": the widest
+  std::optional<DType> kv_dtype;  // default: F32 under Act::kF32, else BF16
+  bool graphs = true;             // CUDA: rounds of few rows are replayed as graphs; the same bits without
+  bool timed = false;             // CUDA: Backend::op_times() measures, and rounds run slower
+  std::string isa;                // tests of the row law; "": the widest
   std::function<void(int done, int total)> progress;  // layers packed
 };
 

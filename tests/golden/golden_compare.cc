@@ -6,6 +6,7 @@
 #include <cmath>
 #include <future>
 
+#include "base/config.h"
 #include "engine/engine.h"
 #include "engine/score.h"
 #include "model/config.h"
@@ -31,6 +32,10 @@ std::unique_ptr<LoadedModel> load_golden(const std::filesystem::path& path, Act 
   LoadOptions options;
   options.threads = 2;
   options.act = act;
+  if (config().device) {  // on a card: its one arithmetic
+    options.device = *config().device;
+    if (options.device != "cpu") options.act = Act::kBF16;
+  }
   auto loaded = load_model(path, options);
   EXPECT_TRUE(loaded.is_ok()) << loaded.message();
   return loaded ? std::move(*loaded) : nullptr;

@@ -24,6 +24,10 @@ std::vector<LawModel> law_models() {
 std::unique_ptr<LoadedModel> load(const LawModel& model, const Setting& setting) {
   LoadOptions options;
   options.act = setting.act;
+  if (config().device) {  // on a card: its one arithmetic
+    options.device = *config().device;
+    if (options.device != "cpu") options.act = Act::kBF16;
+  }
   options.threads = setting.threads;
   options.isa = setting.isa;
   options.kv_dtype = setting.kv_dtype;

@@ -1,11 +1,10 @@
 // Making the CPU backend, and its memory, which is plain host memory.
 #include "backend/cpu/cpu_backend.h"
 
-#include <sched.h>
-
 #include <cstring>
 
 #include "backend/cpu/cpu_backend_impl.h"
+#include "base/cores.h"
 
 namespace steadfast {
 
@@ -21,13 +20,6 @@ class HostMemory : public DeviceMemory {
  private:
   Storage storage_;
 };
-
-int usable_cores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (::sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
-  return static_cast<int>(std::thread::hardware_concurrency());
-}
 
 }  // namespace
 
@@ -76,7 +68,7 @@ Result<std::unique_ptr<Backend>> make_cpu_backend(const CpuOptions& options) {
   if (kernels == nullptr)
     return Status::error("instruction set \"{}\" is unknown or this machine lacks it; use scalar, avx2 or avx512",
                          options.isa);
-  const int threads = options.threads > 0 ? options.threads : std::max(1, cpu::usable_cores());
+  const int threads = options.threads > 0 ? options.threads : usable_cores();
   return std::unique_ptr<Backend>(std::make_unique<cpu::CpuBackend>(*kernels, threads, options.act));
 }
 

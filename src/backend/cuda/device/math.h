@@ -1,6 +1,6 @@
 // The CUDA target's own exp, sigmoid, SiLU and roots: one routine for every kernel, of IEEE operations alone, so no
-// compiler flag or instance rounds otherwise. exp: x = n ln 2 + r, Cephes' polynomial in r (at most 2 ulp), times 2^n;
-// above 88.7 infinity, below -104 zero, NaN stays NaN. Division and square root are IEEE's.
+// compiler flag or instance rounds otherwise. exp splits x into n ln 2 + r, Cephes' polynomial in r (at most 2 ulp),
+// times 2^n; above 88.7 infinity, below -104 zero, NaN stays NaN. Division and square root are IEEE's.
 #pragma once
 
 #include <cuda_runtime.h>
