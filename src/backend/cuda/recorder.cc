@@ -117,7 +117,7 @@ void Recorder::end() {
   std::memcpy(appended_.data() + at, &current_, sizeof(Launch));
   std::memcpy(appended_.data() + at + sizeof(Launch), parameters_, padded);
   ++launched_;
-  if (++count_ >= options_.segment) flush();
+  if (++count_ >= (begun_ ? options_.segment : options_.first_segment)) flush();
 }
 
 Status Recorder::send(const std::byte* at) {
@@ -229,10 +229,12 @@ void Recorder::flush() {
   if (status_ && count_ > 0) status_ = options_.graphs && !options_.timed ? replay() : send_all();
   appended_.clear();
   count_ = 0;
+  begun_ = true;
 }
 
 Status Recorder::run() {
   flush();
+  begun_ = false;
   if (arena_used_ > 0) {
     const Status marked = cuda_status(cudaEventRecord(half_free_[half_], stream_), "cudaEventRecord");
     if (status_) status_ = marked;
@@ -244,6 +246,7 @@ Status Recorder::run() {
 
 void Recorder::drop() {
   appended_.clear();
+  begun_ = false;
   count_ = 0;
   arena_used_ = arena_sent_ = 0;
   status_ = Status::ok();

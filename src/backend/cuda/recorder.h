@@ -35,7 +35,9 @@ struct RecorderOptions {
   std::size_t scratch_bytes = 0;  // device memory that ops share, one after another
   bool graphs = true;
   int kept_graphs = 256;
-  int segment = 96;    // launches that are sent together: the card works on them while the next are appended
+  // Launches that are sent together: the card works on them while the next are appended. A run's first segment is
+  // shorter, so that the card begins soon.
+  int first_segment = 16, segment = 96;
   bool timed = false;  // every launch alone between two events, for times(); no graphs
 };
 
@@ -160,6 +162,7 @@ class Recorder {
   std::size_t parameter_bytes_ = 0;
   std::vector<std::byte> appended_;  // launches since the last flush, each with its parameters, multiples of 8 bytes
   int count_ = 0;                    // of them
+  bool begun_ = false;               // this run has sent its first segment
   Status status_;                    // of this run's earlier segments
   std::unordered_map<std::uint64_t, Graph> graphs_;
   std::set<const void*> prepared_;  // kernels whose shared memory limit was raised
