@@ -189,11 +189,14 @@ class Backend {
   virtual std::vector<std::pair<std::string, std::string>> kernels(const ModelShapes&) const { return {}; }
   // Takes the memory that rounds within these limits (and all earlier ones) need; no round takes more.
   virtual Status reserve_round(const RoundLimits&) { return Status::ok(); }
+  virtual std::size_t round_bytes(const RoundLimits&) const { return 0; }  // that reserve_round() takes, for plans
   virtual std::vector<OpTime> op_times() const { return {}; }
   // Bytes that weights, caches and workspaces may take in all (engine/memory_plan.h).
   virtual std::size_t memory_bytes() const { return machine_memory(); }
   // What a round costs beside its rows, in rows of a long prompt (schedule/plan.h): reading the weights, mostly.
   virtual int round_cost() const { return 6; }
+  // Rows of a round where nobody asks for another number.
+  virtual int usual_rows() const { return 512; }
 
   // row_map: feature r of the packed weight is row row_map[r] of the file; may leave rows out. Empty: every row.
   virtual Result<std::unique_ptr<Weight>> pack(const AffineReader& reader, std::span<const int> row_map) = 0;

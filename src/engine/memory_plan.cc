@@ -6,7 +6,7 @@
 namespace steadfast {
 namespace {
 
-constexpr int kGrain = 16;      // positions that windows are rounded to
+constexpr int kGrain = 16;      // contexts that the plan tries
 constexpr int kLogitRows = 64;  // draws at a time
 
 std::string human(std::size_t bytes) {
@@ -17,7 +17,7 @@ std::string human(std::size_t bytes) {
 Status check(const EngineOptions& options, int most) {
   if (options.streams < 1 || options.streams > 4096)
     return Status::error("--parallel {}: give a number from 1 to 4096", options.streams);
-  if (options.row_budget < 1) return Status::error("a round needs at least one row");
+  if (options.row_budget < 0) return Status::error("a round needs at least one row");
   if (options.context < 0 || options.context > most)
     return Status::error("--context {}: the model was made for at most {} positions", options.context, most);
   if (!(options.prompt_share >= 0.01 && options.prompt_share <= 1))
@@ -29,10 +29,11 @@ Status check(const EngineOptions& options, int most) {
 class Planner {
  public:
   Planner(const Model& model, DType kv_dtype, const EngineOptions& options)
-      : options_(options), shape_(model.cache_shape(kv_dtype)) {
+      : options_(options), model_(model), shape_(model.cache_shape(kv_dtype)) {
     const ModelConfig& config = model.config();
     fixed_.streams = options.streams;
-    fixed_.rows = std::max(options.row_budget, options.streams);
+    const int rows = options.row_budget > 0 ? options.row_budget : model.backend().usual_rows();
+    fixed_.rows = std::max(rows, options.streams);
     fixed_.weights = model.weights().bytes();
     fixed_.logit_rows = std::min(options.streams, kLogitRows);
     fixed_.workspace = Workspace::bytes(config, fixed_.rows, fixed_.logit_rows);
@@ -41,20 +42,9 @@ class Planner {
   }
 
   MemoryPlan at(int context, int streams) const {
-    MemoryPlan plan = fixed_;
-    plan.context = context;
-    plan.streams = streams;
-    plan.states = static_cast<std::size_t>(streams) * shape_.state_bytes();
-    if (!options_.paged) {
-      plan.windows = static_cast<std::size_t>(streams) * shape_.bytes_per_position() *
-                     static_cast<std::size_t>(CacheShape::rounded(context));
-      plan.kept_states = kept_states(plan.windows);
-      return plan;
-    }
-    plan.pages = options_.pool_pages > 0 ? options_.pool_pages : pages(context, streams, plan.memory);
-    plan.context = static_cast<int>(std::min<std::int64_t>(context, std::int64_t{plan.pages} * plan.page));
-    plan.pool = static_cast<std::size_t>(plan.pages) * page_bytes();
-    plan.kept_states = kept_states(plan.pool);
+    MemoryPlan plan = cached(context, streams);
+    plan.workspace +=
+        model_.backend().round_bytes(round_limits(model_.config(), plan.rows, plan.logit_rows, plan.positions()));
     return plan;
   }
 
@@ -84,6 +74,26 @@ class Planner {
   std::size_t kept_states(std::size_t cache) const {
     return options_.prefixes && shape_.delta_layers > 0 ? std::max(cache / 4, shape_.state_bytes() * 8) : 0;
   }
+
+  // The plan but for the backend's own needs in a round.
+  MemoryPlan cached(int context, int streams) const {
+    MemoryPlan plan = fixed_;
+    plan.context = context;
+    plan.streams = streams;
+    plan.states = static_cast<std::size_t>(streams) * shape_.state_bytes();
+    if (!options_.paged) {
+      plan.windows = static_cast<std::size_t>(streams) * shape_.bytes_per_position() *
+                     static_cast<std::size_t>(CacheShape::rounded(context));
+      plan.kept_states = kept_states(plan.windows);
+      return plan;
+    }
+    plan.pages = options_.pool_pages > 0 ? options_.pool_pages : pages(context, streams, plan.memory);
+    plan.context = static_cast<int>(std::min<std::int64_t>(context, std::int64_t{plan.pages} * plan.page));
+    plan.pool = static_cast<std::size_t>(plan.pages) * page_bytes();
+    plan.kept_states = kept_states(plan.pool);
+    return plan;
+  }
+
   std::size_t page_bytes() const { return shape_.bytes_per_position() * static_cast<std::size_t>(options_.page); }
 
   // Pages of all windows, but at most a quarter of the memory, and at least one window.
@@ -96,6 +106,7 @@ class Planner {
   }
 
   EngineOptions options_;
+  const Model& model_;
   CacheShape shape_;
   MemoryPlan fixed_;
 };

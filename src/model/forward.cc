@@ -49,6 +49,18 @@ std::vector<std::pair<float**, int>> Workspace::parts(const ModelConfig& config)
           {&delta_b_, config.linear.value_heads}};
 }
 
+RoundLimits round_limits(const ModelConfig& config, int rows, int logit_rows, std::size_t positions) {
+  RoundLimits limits;
+  limits.rows = rows;
+  limits.logit_rows = logit_rows;
+  limits.widest = std::max(
+      {config.hidden, config.intermediate, config.query_width(), config.linear.value_heads * config.linear.value_dim});
+  limits.vocab = config.vocab;
+  limits.positions = positions > 0 ? positions : static_cast<std::size_t>(config.max_positions);
+  limits.shapes = shapes_of(config);
+  return limits;
+}
+
 std::size_t Workspace::bytes(const ModelConfig& config, int max_rows, int logit_rows) {
   std::size_t floats = static_cast<std::size_t>(logit_rows) * static_cast<std::size_t>(config.vocab) +
                        static_cast<std::size_t>(config.rope.dims / 2);
@@ -69,15 +81,8 @@ Result<std::unique_ptr<Workspace>> Workspace::create(Backend& backend, const Mod
     *pointer = at;
     at += extent(width, max_rows);
   }
-  RoundLimits limits;
-  limits.rows = max_rows;
-  limits.logit_rows = logit_rows;
-  limits.widest = std::max(
-      {config.hidden, config.intermediate, config.query_width(), config.linear.value_heads * config.linear.value_dim});
-  limits.vocab = config.vocab;
-  limits.positions = positions > 0 ? positions : static_cast<std::size_t>(config.max_positions);
-  limits.shapes = shapes_of(config);
-  if (auto status = backend.reserve_round(limits); !status) return status;
+  if (auto status = backend.reserve_round(round_limits(config, max_rows, logit_rows, positions)); !status)
+    return status;
   w->logits_ = at;
   w->inverse_ = at + static_cast<std::size_t>(logit_rows) * static_cast<std::size_t>(config.vocab);
   std::vector<float> inverse = config.rope.inverse;

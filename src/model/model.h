@@ -12,6 +12,8 @@ namespace steadfast {
 
 ModelShapes shapes_of(const ModelConfig& config, DType kv_dtype = DType::kBF16);
 
+RoundLimits round_limits(const ModelConfig& config, int rows, int logit_rows, std::size_t positions);
+
 class Workspace {
  public:
   // logit_rows: rows of logits at a time. positions: of all streams' caches together; 0: one of the model's window.

@@ -16,6 +16,10 @@ class CudaBackend : public Backend {
   std::string describe() const override;
   std::string target() const override;
   Act act() const override { return Act::kBF16; }
+  std::size_t memory_bytes() const override;
+  int round_cost() const override { return 64; }
+  int usual_rows() const override { return 2048; }
+  std::size_t round_bytes(const RoundLimits& limits) const override;
   Status check_model(const ModelShapes& shapes) const override;
   Status reserve_round(const RoundLimits& limits) override;
   std::vector<OpTime> op_times() const override;

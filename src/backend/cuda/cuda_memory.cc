@@ -47,6 +47,20 @@ class CardMemory : public DeviceMemory {
   std::size_t bytes_;
 };
 
+// Scratch that the largest op of a round needs.
+std::size_t scratch_bytes(const CardTraits& card, const RoundLimits& l) {
+  std::size_t most = linear_scratch_bytes(card, l.rows, l.widest);
+  most = std::max(most, attention_scratch_bytes(card, l.shapes.attention, l.rows, l.rows, l.positions));
+  if (l.shapes.recurrent) most = std::max(most, delta_scratch_bytes(l.shapes.delta, l.rows, l.rows));
+  return std::max(most, draw_scratch_bytes(l.logit_rows, l.vocab));
+}
+
+// bf16 queries of a round.
+std::size_t query_bytes(const RoundLimits& l) {
+  const auto width = static_cast<std::size_t>(l.shapes.attention.heads * l.shapes.attention.dim);
+  return static_cast<std::size_t>(l.rows) * width * 2;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Backend>> CudaBackend::create(const CudaOptions& options) {
@@ -93,6 +107,16 @@ std::string CudaBackend::describe() const {
 
 std::string CudaBackend::target() const {
   return fmt::format("cuda sm_{}{}", recorder_->card().major, recorder_->card().minor);
+}
+
+std::size_t CudaBackend::memory_bytes() const {
+  std::size_t free = 0, total = 0;
+  if (!ready() || cudaMemGetInfo(&free, &total) != cudaSuccess) return 0;
+  return total > kReserve ? total - kReserve : 0;
+}
+
+std::size_t CudaBackend::round_bytes(const RoundLimits& limits) const {
+  return scratch_bytes(recorder_->card(), limits) + query_bytes(limits) + kArena;
 }
 
 Status CudaBackend::ready() const {
@@ -194,13 +218,8 @@ Status CudaBackend::reserve_round(const RoundLimits& wanted) {
   l.vocab = std::max(l.vocab, wanted.vocab);
   l.positions = std::max(l.positions, wanted.positions);
   l.shapes = wanted.shapes;
-  std::size_t scratch = linear_scratch_bytes(card, l.rows, l.widest);
-  scratch = std::max(scratch, attention_scratch_bytes(card, l.shapes.attention, l.rows, l.rows, l.positions));
-  if (l.shapes.recurrent) scratch = std::max(scratch, delta_scratch_bytes(l.shapes.delta, l.rows, l.rows));
-  scratch = std::max(scratch, draw_scratch_bytes(l.logit_rows, l.vocab));
-  if (auto status = recorder_->grow_scratch(scratch); !status) return status;
-  auto queries = allocate(static_cast<std::size_t>(l.rows) *
-                          static_cast<std::size_t>(l.shapes.attention.heads * l.shapes.attention.dim) * 2);
+  if (auto status = recorder_->grow_scratch(scratch_bytes(card, l)); !status) return status;
+  auto queries = allocate(query_bytes(l));
   if (!queries) return queries.status();
   query_rows_ = std::move(*queries);
   auto results = allocate(static_cast<std::size_t>(l.logit_rows) * sizeof(DrawResult));

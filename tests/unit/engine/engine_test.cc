@@ -20,7 +20,7 @@ TEST(EngineCreate, RefusesOptionsThatCannotBe) {
   EXPECT_NE(message({.streams = 5000}).find("--parallel 5000"), std::string::npos);
   EXPECT_NE(message({.context = 129}).find("--context 129"), std::string::npos);
   EXPECT_NE(message({.context = -1}).find("--context -1"), std::string::npos);
-  EXPECT_NE(message({.row_budget = 0}).find("one row"), std::string::npos);
+  EXPECT_NE(message({.row_budget = -1}).find("one row"), std::string::npos);
 }
 
 TEST(EngineSubmit, RefusesWhatCanNeverRun) {
