@@ -32,11 +32,7 @@ struct CacheShape {
     return static_cast<std::size_t>(delta_layers) * (delta_bytes.conv + delta_bytes.state);
   }
   // Positions that a whole window is rounded up to, and what a stream of that window takes in all.
-<<<<<<< HEAD
   static int rounded(int window) { return (window + 63) / 64 * 64; }  // CUDA: tiles of 64
-=======
-  static int rounded(int window) { return (window + 63) / 64 * 64; }
->>>>>>> 4fe7537 (The CUDA backend: --device cuda, its ops, memory, errors and tests; random models of any shape)
   std::size_t stream_bytes(int window) const {
     return bytes_per_position() * static_cast<std::size_t>(rounded(window)) + state_bytes();
   }
