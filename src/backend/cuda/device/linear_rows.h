@@ -378,38 +378,49 @@ struct BulkShape : WarpShape<kRows> {
 
 #if __CUDA_ARCH__ >= 900
 
-// Copies the weights of a stage: strips of one tile lie side by side, so a tile's part is one piece a chunk, and a
-// whole tile one piece. In shared memory: [part of a tile][chunk][its strips].
-template <Form kForm, int kGroup, int kStrips>
-__device__ void copy_weights(const LinearLaunch& launch, const Walk<kGroup, kStrips>& walk, std::uint32_t to,
-                             std::uint32_t barrier, std::uint64_t policy) {
-  constexpr int kBytes = strip_bytes(kForm);
-  for (int done = 0; done < walk.strips;) {
-    const int strip = walk.strip + done;
-    const int count = min(kTileStrips - strip % kTileStrips, walk.strips - done);
-    const std::uint8_t* from = strip_source<kForm>(launch, job_of(launch, strip / kTileStrips), strip, walk.chunk);
-    if (count == kTileStrips) {
-      bulk_copy(to, from, walk.chunks() * kTileStrips * kBytes, barrier, policy);
-    } else {
-      for (int c = 0; c < walk.chunks(); ++c)
-        bulk_copy(to + c * count * kBytes, from + c * kTileStrips * kBytes, count * kBytes, barrier, policy);
-    }
-    to += count * kGroup * kBytes;
-    done += count;
-  }
-}
+// What one lane of the feeding warp copies of a pass's weights: strips of one tile lie side by side, so the pass is a
+// few parts of tiles, and a lane brings one chunk of one part. In shared memory: [part of a tile][chunk][its strips].
+template <Form kForm, int kGroup>
+struct FeedLane {
+  const std::uint8_t* source = nullptr;  // the pass's chunk 0
+  std::uint32_t offset = 0, bytes = 0;
+  int chunk = 0;
 
+  __device__ void begin_pass(const LinearLaunch& launch, int first, int strips, int lane) {
+    constexpr int kBytes = strip_bytes(kForm);
+    const int head = min(kTileStrips - first % kTileStrips, strips), part = lane / kGroup;
+    const int done = part == 0 ? 0 : head + (part - 1) * kTileStrips;
+    const int count = part == 0 ? head : min(kTileStrips, strips - done);
+    chunk = lane % kGroup;
+    bytes = count > 0 ? count * kBytes : 0;
+    offset = (done * kGroup + chunk * max(count, 0)) * kBytes;
+    const int strip = min(first + done, launch.tiles * kTileStrips - 1);
+    source = strip_source<kForm>(launch, job_of(launch, strip / kTileStrips), strip, 0);
+  }
+  __device__ void copy(int from, int chunks, std::uint32_t stage, std::uint32_t barrier, std::uint64_t policy) const {
+    if (bytes == 0 || chunk >= chunks) return;
+    const auto at = static_cast<std::size_t>(from + chunk) * (kTileStrips * strip_bytes(kForm));
+    bulk_copy(stage + offset, source + at, bytes, barrier, policy);
+  }
+};
+
+// The feeding warp: lane 0 keeps the barriers and brings the rows, all lanes bring weights.
 template <Form kForm, int kRows>
 __device__ void feed(const LinearLaunch& launch, std::uint32_t ring, std::uint32_t full, std::uint32_t empty) {
   using Shape = BulkShape<kForm, kRows>;
   using Steps = Walk<Shape::kGroup, Shape::kStrips>;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
   const std::uint64_t once = stream_once(), keep = keep_in_l2();
+  FeedLane<kForm, Shape::kGroup> mine;
   const auto weights = [&](const Steps& walk, int slot) {
-    const std::uint32_t barrier = full + slot * 8;
-    barrier_expect(barrier, walk.chunks() * (walk.strips * strip_bytes(kForm) + kRows * kChunkRowBytes));
-    copy_weights<kForm>(launch, walk, ring + slot * launch.stage_bytes, barrier, once);
+    if (walk.opens_pass()) mine.begin_pass(launch, walk.strip, walk.strips, lane);
+    if (lane == 0)
+      barrier_expect(full + slot * 8, walk.chunks() * (walk.strips * strip_bytes(kForm) + kRows * kChunkRowBytes));
+    __syncwarp();
+    mine.copy(walk.chunk, walk.chunks(), ring + slot * launch.stage_bytes, full + slot * 8, once);
   };
   const auto rows = [&](const Steps& walk, int slot) {
+    if (lane != 0) return;
     bulk_copy(ring + slot * launch.stage_bytes + Shape::kGroup * walk.strips * strip_bytes(kForm),
               launch.x + static_cast<std::size_t>(walk.chunk) * (kRows * kChunkRowBytes),
               walk.chunks() * kRows * kChunkRowBytes, full + slot * 8, keep);
@@ -493,7 +504,7 @@ __global__ void __launch_bounds__(BulkShape<kForm, kRows>::kBound, 1)
   }
   __syncthreads();
   if (threadIdx.x >= Shape::kWarps * 32) {
-    if (threadIdx.x == Shape::kWarps * 32) feed<kForm, kRows>(launch, shared_address(ring), full, empty);
+    feed<kForm, kRows>(launch, shared_address(ring), full, empty);
   } else {
     consume<kForm, kRows>(launch, shared_address(ring), full, empty);
   }
