@@ -12,7 +12,8 @@ namespace steadfast::cuda {
 namespace {
 
 constexpr int kFewRows = 64;
-constexpr int kTogetherRows = 192;
+constexpr int kTogetherRows = 192;      // up to which all jobs of a wide launch go together, measured on an H200
+constexpr int kTogetherMixed = 4096;    // the same, where apart they would be two launches
 constexpr int kRingBytes = 212 * 1024;  // of 227 KiB: the kernels before and after still fit beside it
 constexpr int kSpreadStrips = 6;        // strips a multiprocessor below which slices go to blocks of their own
 
@@ -34,10 +35,13 @@ const FormKernels& kernels_of(Form form) {
   CHECK(false, "no kernels for form {}", static_cast<int>(form));
 }
 
-LinearSchedule choose(const CardTraits& card, int rows) {
+LinearSchedule choose(const CardTraits& card, int rows, std::span<const LinearJobArgs> jobs) {
   if (!card.wgmma()) return LinearSchedule::kPortable;
   if (rows <= kFewRows) return LinearSchedule::kRows;
-  return rows <= kTogetherRows ? LinearSchedule::kTogether : LinearSchedule::kWide;
+  const auto slices = [](const LinearJobArgs& job) { return job.weight->slices(); };
+  const bool mixed = std::any_of(jobs.begin(), jobs.end(),
+                                 [&](const LinearJobArgs& job) { return (slices(job) > 1) != (slices(jobs[0]) > 1); });
+  return rows <= (mixed ? kTogetherMixed : kTogetherRows) ? LinearSchedule::kTogether : LinearSchedule::kWide;
 }
 
 bool is_wide(LinearSchedule schedule) {
@@ -95,9 +99,15 @@ void launch_portable(Recorder& recorder, const LinearKernel& kernel, LinearLaunc
   recorder.launch(kernel.name, kernel.kernel, shape, launch);
 }
 
+// Equal runs of units for all; but whole tiles, which one copy a stage brings, where those keep nearly all busy.
+int choose_blocks(const LinearLaunch& launch, int most, int units) {
+  if (launch.tiles <= most && launch.tiles * 5 >= most * 4) return launch.tiles;
+  return std::clamp(most, 1, units);
+}
+
 void launch_bulk(Recorder& recorder, const LinearKernel& kernel, Form form, LinearLaunch launch) {
   const int units = launch.tiles * (kTileStrips / kernel.strips);
-  launch.blocks_per_part = std::clamp(recorder.card().multiprocessors / launch.parts, 1, units);
+  launch.blocks_per_part = choose_blocks(launch, recorder.card().multiprocessors / launch.parts, units);
   const int most = divide_up(units, launch.blocks_per_part);
   launch.pass_units = divide_up(most, divide_up(most, kernel.units));
   const int row_bytes = kernel.rows * kChunkRowBytes;
@@ -150,7 +160,7 @@ void launch_wide(Recorder& recorder, const LinearKernel& kernel, LinearLaunch la
 }  // namespace
 
 const char* linear_schedule(const CardTraits& card, int rows) {
-  const LinearSchedule schedule = choose(card, rows);
+  const LinearSchedule schedule = choose(card, rows, {});
   return schedule == LinearSchedule::kPortable ? "portable" : schedule == LinearSchedule::kRows ? "rows" : "wide";
 }
 
@@ -162,7 +172,7 @@ void linear(Recorder& recorder, const LinearInput& input, std::span<const Linear
             LinearSchedule schedule) {
   const int rows = input.x.rows;
   if (rows == 0 || jobs.empty()) return;
-  if (schedule == LinearSchedule::kAuto) schedule = choose(recorder.card(), rows);
+  if (schedule == LinearSchedule::kAuto) schedule = choose(recorder.card(), rows, jobs);
   const int block = row_block(schedule, rows), padded = round_up(rows, block);
   CHECK(schedule != LinearSchedule::kRows || rows <= kFewRows, "linear: {} rows in a block of {}", rows, block);
   const std::size_t x_bytes = input_bytes(padded, input.x.width);
