@@ -110,7 +110,7 @@ __device__ __forceinline__ void produce(const AttentionTask& task, const Memory&
   std::uint64_t *full = kFp8 ? barriers.raw_full : barriers.full, *empty = kFp8 ? barriers.raw_empty : barriers.empty;
   const std::uint32_t ring = memory.base + (kFp8 ? S::kRaw : S::kRing);
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  const AttentionList list = *task.work.list;
+  const AttentionList& list = *task.work.list;
   Turn<kSlots> turn;
   Turn<2> queue;
   ItemNumbers numbers;
@@ -155,7 +155,7 @@ __device__ __forceinline__ void produce(const AttentionTask& task, const Memory&
 template <int kBlocks, int kWarps>
 __device__ __forceinline__ void expand_tile(std::uint32_t raw, std::uint32_t to, int thread) {
   constexpr int kRows = kBlocks * kTile, kStep = kWarps * 8;
-  constexpr int kSome = kWarps > 3 ? 5 : 3;  // rows under way at once
+  constexpr int kSome = kWarps > 3 ? 5 : 2;  // rows under way at once
   static_assert(kStep % 8 == 0 && kRows % 8 == 0);
   const int start = thread / 4, c = thread % 4;
   const std::uint32_t from = raw + ((c ^ swizzle<64>(start)) << 4), scales = raw + kRows * 64;
