@@ -8,6 +8,7 @@ namespace steadfast {
 namespace {
 
 constexpr int kWindowBorder = 256;  // positions between a window's kept recurrent states
+constexpr int kLongRounds = 1024;   // rows
 
 }  // namespace
 
@@ -78,7 +79,11 @@ int Engine::pages_for(const Stream& stream) const {
 int Engine::rows_to_border(const Stream& stream) const {
   if (memory_.kept_states == 0) return 0;
   const int border = pool_ ? pool_->page_positions() : kWindowBorder;
-  return border - stream.done % border;
+  const int next = border - stream.done % border;
+  // A device of long rounds would waste itself on short ones: a piece passes over borders, up to a round's usual rows.
+  const int usual = loaded_->backend->usual_rows();
+  if (usual < kLongRounds || stream.pending() < next) return next;
+  return next + std::max(0, std::min(stream.pending(), usual) - next) / border * border;
 }
 
 // Pages for the next rows: free ones, then kept prefixes', then those of the streams behind this one. False: it was the
