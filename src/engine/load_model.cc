@@ -145,7 +145,7 @@ Result<std::unique_ptr<LoadedModel>> load_model(const fs::path& path, const Load
   auto loaded = std::make_unique<LoadedModel>();
   auto backend = make_backend(options);
   if (!backend) return backend.status();
-  loaded->backend = std::move(*backend);
+  loaded->backend = options.wrap ? options.wrap(std::move(*backend)) : std::move(*backend);
   loaded->kv_dtype = options.kv_dtype.value_or(options.act == Act::kF32 ? DType::kF32 : DType::kBF16);
   loaded->card.arithmetic = {loaded->backend->target(), to_string(loaded->backend->act()),
                              kv_dtype_name(loaded->kv_dtype)};

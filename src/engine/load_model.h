@@ -22,6 +22,8 @@ struct LoadOptions {
   bool timed = false;             // CUDA: Backend::op_times() measures, and rounds run slower
   std::string isa;                // tests of the row law; "": the widest
   std::function<void(int done, int total)> progress;  // layers packed
+  // Put around the backend before weights are loaded: verify plants faults with it. Empty: nothing.
+  std::function<std::unique_ptr<Backend>(std::unique_ptr<Backend>)> wrap;
 };
 
 struct LoadedModel {

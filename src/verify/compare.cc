@@ -1,12 +1,14 @@
-// Scoring in pieces, in shared rounds and through the engine; comparison of bits.
+// Scoring in pieces and in shared rounds; comparison of bits.
 #include "verify/compare.h"
 
 #include <algorithm>
-#include <bit>
-#include <condition_variable>
-#include <mutex>
+#include <cmath>
+#include <cstring>
+#include <limits>
 
 #include "engine/score.h"
+#include "verify/reply_run.h"
+#include "verify/row_run.h"
 
 namespace steadfast {
 
@@ -31,116 +33,51 @@ Result<std::vector<float>> logits_of(const LoadedModel& loaded, std::span<const 
   return all;
 }
 
-namespace {
-
-// Streams with their memory: a window each, or pages of one pool.
-struct SideBySide {
-  std::unique_ptr<PagePool> pool;
-  std::unique_ptr<Workspace> workspace;
-  std::vector<std::unique_ptr<StreamState>> states;
-};
-
-Result<SideBySide> place(const LoadedModel& loaded, std::span<const std::vector<TokenId>> ids, int most_rows,
-                         int page) {
-  const Model& model = *loaded.model;
-  const CacheShape shape = model.cache_shape(loaded.kv_dtype);
-  SideBySide all;
-  auto workspace = Workspace::create(model.backend(), model.config(), most_rows);
-  if (!workspace) return workspace.status();
-  all.workspace = std::move(*workspace);
-  if (page > 0) {
-    int pages = 0;
-    for (const auto& own : ids) pages += (static_cast<int>(own.size()) + page - 1) / page;
-    auto pool = PagePool::create(model.backend(), shape, page, pages);
-    if (!pool) return pool.status();
-    all.pool = std::move(*pool);
-  }
-  for (const auto& own : ids) {
-    const int window = static_cast<int>(own.size());
-    auto state = all.pool ? StreamState::create_paged(model.backend(), *all.pool, window)
-                          : StreamState::create(model.backend(), shape, window);
-    if (!state) return state.status();
-    all.states.push_back(std::move(*state));
-  }
-  return all;
-}
-
-}  // namespace
-
 Result<std::vector<std::vector<float>>> logits_together(const LoadedModel& loaded,
                                                         std::span<const std::vector<TokenId>> ids,
                                                         std::span<const int> steps, int page) {
   CHECK(ids.size() == steps.size(), "{} streams, {} steps", ids.size(), steps.size());
-  int most_rows = 0;
-  for (const int step : steps) most_rows += step;
-  auto placed = place(loaded, ids, most_rows, page);
-  if (!placed) return placed.status();
-  const Model& model = *loaded.model;
-  const auto vocab = static_cast<std::size_t>(loaded.card.vocab_size);
-  std::vector<std::vector<float>> logits(ids.size());
-  std::vector<std::size_t> done(ids.size(), 0);
-  for (;;) {
-    Round round;
-    std::vector<std::size_t> owner;
-    for (std::size_t s = 0; s < ids.size(); ++s) {
-      const auto rows = std::min(static_cast<std::size_t>(steps[s]), ids[s].size() - done[s]);
-      if (rows == 0) continue;
-      StreamState& state = *placed->states[s];
-      CHECK(state.reserve(static_cast<int>(done[s] + rows)), "a pool planned too small");
-      round.add(state, static_cast<int>(done[s]), ids[s].data() + done[s], static_cast<int>(rows));
-      owner.insert(owner.end(), rows, s);
-      done[s] += rows;
-    }
-    if (round.rows() == 0) return logits;
-    for (int i = 0; i < round.rows(); ++i) round.logit_rows.push_back(i);
-    if (auto status = model.forward(round, *placed->workspace); !status) return status;
-    std::vector<float> out(owner.size() * vocab);
-    const Matrix to(out.data(), round.rows(), static_cast<int>(vocab));
-    if (auto status = model.head(*placed->workspace, 0, to); !status) return status;
-    for (std::size_t r = 0; r < owner.size(); ++r) {
-      const auto row = std::span(out).subspan(r * vocab, vocab);
-      logits[owner[r]].insert(logits[owner[r]].end(), row.begin(), row.end());
-    }
-  }
+  std::vector<StreamScript> scripts;
+  for (std::size_t s = 0; s < ids.size(); ++s) scripts.push_back({ids[s], {steps[s]}, 0, 0, {}});
+  auto taken = run_rows(loaded, scripts, {page, false}, 1);
+  if (!taken) return taken.status();
+  std::vector<std::vector<float>> logits;
+  for (TakenRows& rows : *taken) logits.push_back(std::move(rows.logits));
+  return logits;
 }
 
 Result<std::vector<std::vector<TokenId>>> ask(Engine& engine, std::span<const Request> requests) {
-  std::mutex mutex;
-  std::condition_variable ended;
-  std::size_t left = requests.size();
-  Status failure;
-  std::vector<std::vector<TokenId>> ids(requests.size());
-  const auto finish = [&](const std::string& error) {
-    const std::lock_guard lock(mutex);
-    if (!error.empty() && failure) failure = Status::error("{}", error);
-    --left;
-    ended.notify_all();
-  };
-  for (std::size_t i = 0; i < requests.size(); ++i) {
-    ReplyHandler handler;
-    handler.on_piece = [&ids, i](const ReplyPiece& piece) {
-      ids[i].insert(ids[i].end(), piece.ids.begin(), piece.ids.end());
-    };
-    handler.on_end = [&finish](const ReplyEnd& end) { finish(end.reason == FinishReason::kError ? end.error : ""); };
-    auto handle = engine.submit(requests[i], std::move(handler));
-    if (!handle) finish(handle.message());
-  }
-  std::unique_lock lock(mutex);
-  ended.wait(lock, [&] { return left == 0; });
-  if (!failure) return failure;
+  auto replies = ask(engine, requests, Asking{});
+  if (!replies) return replies.status();
+  std::vector<std::vector<TokenId>> ids;
+  for (Reply& reply : *replies) ids.push_back(std::move(reply.ids));
   return ids;
+}
+
+RowDifference compare_rows(std::span<const float> a, std::span<const float> b, std::size_t width) {
+  CHECK(a.size() == b.size() && a.size() % width == 0, "{} and {} values in rows of {}", a.size(), b.size(), width);
+  RowDifference difference;
+  for (std::size_t row = 0; row < a.size() / width; ++row) {
+    const auto left = a.subspan(row * width, width), right = b.subspan(row * width, width);
+    if (std::memcmp(left.data(), right.data(), left.size_bytes()) == 0) continue;
+    if (difference.rows++ > 0) continue;
+    difference.first = row;
+    for (std::size_t i = 0; i < width; ++i) {
+      if (std::memcmp(&left[i], &right[i], sizeof(float)) == 0) continue;
+      const double distance = std::abs(static_cast<double>(left[i]) - static_cast<double>(right[i]));
+      difference.distance =
+          std::max(difference.distance, std::isnan(distance) ? std::numeric_limits<double>::infinity() : distance);
+    }
+  }
+  return difference;
 }
 
 std::string first_difference(std::span<const float> a, std::span<const float> b, std::size_t width) {
   if (a.size() != b.size()) return fmt::format("sizes {} and {}", a.size(), b.size());
-  std::size_t differing = 0, first = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    if (std::bit_cast<std::uint32_t>(a[i]) == std::bit_cast<std::uint32_t>(b[i])) continue;
-    if (differing++ == 0) first = i;
-  }
-  if (differing == 0) return "equal";
-  return fmt::format("{} of {} differ, first at position {} ({} and {})", differing, a.size(), first / width, a[first],
-                     b[first]);
+  const RowDifference difference = compare_rows(a, b, width);
+  if (difference.rows == 0) return "equal";
+  return fmt::format("{} of {} rows differ, first at position {}, logit distance {} there", difference.rows,
+                     a.size() / width, difference.first, difference.distance);
 }
 
 }  // namespace steadfast

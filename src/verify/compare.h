@@ -1,6 +1,7 @@
 // Ways to compute the same thing, and the comparison of bits: what `verify` and the tests of the row law share.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -23,8 +24,15 @@ Result<std::vector<std::vector<float>>> logits_together(const LoadedModel& loade
 // Asks an engine for all requests at once and waits; the ids of each reply. An error of a reply is the Result's.
 Result<std::vector<std::vector<TokenId>>> ask(Engine& engine, std::span<const Request> requests);
 
-// "equal", or how many values differ and the first position that does: compares bits, so NaN equals NaN, 0 differs from
-// -0.
+// Rows of `width` logits that differ in any bit: NaN equals the same NaN, 0 differs from -0.
+struct RowDifference {
+  std::size_t rows = 0;   // that differ
+  std::size_t first = 0;  // the first one's index
+  double distance = 0;    // the largest |a - b| in it; infinity where only one is a number
+};
+RowDifference compare_rows(std::span<const float> a, std::span<const float> b, std::size_t width);
+
+// "equal", or how many rows differ, the first one and the distance there. Sizes may differ too.
 std::string first_difference(std::span<const float> a, std::span<const float> b, std::size_t width);
 
 }  // namespace steadfast

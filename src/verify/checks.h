@@ -1,0 +1,34 @@
+// The checks of verify: each computes the same rows or replies in two ways and compares bits. One function a row of the
+// table (docs/verify.md says what each row means).
+#pragma once
+
+#include "verify/trial.h"
+
+namespace steadfast {
+
+struct Check {
+  const char* name;
+  Status (*run)(Trial& trial, Equality& row);  // for one cache type, trial.kv()
+  bool once = false;                           // for the first cache type alone
+};
+
+// On rows of logits (row_checks.cc).
+Status check_threads(Trial& trial, Equality& row);
+Status check_instruction_sets(Trial& trial, Equality& row);
+Status check_graphs(Trial& trial, Equality& row);
+Status check_pieces(Trial& trial, Equality& row);
+Status check_together(Trial& trial, Equality& row);
+Status check_staggered(Trial& trial, Equality& row);
+Status check_pages(Trial& trial, Equality& row);
+Status check_rolled_back(Trial& trial, Equality& row);
+
+// On replies of the engine (reply_checks.cc).
+Status check_reply_rows(Trial& trial, Equality& row);
+Status check_replies_together(Trial& trial, Equality& row);
+Status check_arrivals(Trial& trial, Equality& row);
+Status check_replies_on_pages(Trial& trial, Equality& row);
+Status check_warm(Trial& trial, Equality& row);
+Status check_growing_chat(Trial& trial, Equality& row);
+Status check_set_aside(Trial& trial, Equality& row);
+
+}  // namespace steadfast
