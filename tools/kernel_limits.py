@@ -2,7 +2,7 @@
 """Registers, stack, spills and static shared memory of every CUDA kernel on every architecture, from the compiler's report.
 
 kernel_limits.py --check   compiles src/backend/cuda/*.cu and compares with contract/limits/*.tsv; exit 1 on a difference
-kernel_limits.py --write   writes these files anew
+kernel_limits.py --write   writes these files anew (--only GLOB: the rows of these source files)
 A stack frame or a spill is refused either way. Numbers are compared only under the compiler version that the file names.
 """
 import argparse
@@ -71,8 +71,8 @@ def demangle(names):
     return dict(zip(names, plain))
 
 
-def table(kernels):
-    """Rows of the file: the kernel's name without its parameter list, then the numbers."""
+def table(source, kernels):
+    """Rows of the file: the source, the kernel's name without its parameter list, then the numbers."""
     names = demangle(list(kernels))
     rows = []
     for mangled, numbers in kernels.items():
@@ -83,14 +83,20 @@ def table(kernels):
             if char == "(" and depth == 0:
                 end = i
                 break
-        rows.append((name[:end].removeprefix("void "), numbers))
+        rows.append((source, name[:end].removeprefix("void "), numbers))
     return sorted(rows)
 
 
 def text_of(rows, compiler):
-    lines = [f"# nvcc {compiler}", "\t".join(["kernel", *COLUMNS])]
-    lines += ["\t".join([name, *map(str, numbers)]) for name, numbers in rows]
+    lines = [f"# nvcc {compiler}", "\t".join(["source", "kernel", *COLUMNS])]
+    lines += ["\t".join([source, name, *map(str, numbers)]) for source, name, numbers in rows]
     return "\n".join(lines) + "\n"
+
+
+def read(text):
+    """text_of, backwards."""
+    rows = [line.split("\t") for line in text.splitlines()[2:]]
+    return [(source, name, [int(value) for value in numbers]) for source, name, *numbers in rows]
 
 
 def main():
@@ -99,28 +105,31 @@ def main():
     mode.add_argument("--check", action="store_true")
     mode.add_argument("--write", action="store_true")
     parser.add_argument("--sm", default=",".join(ARCHITECTURES), help="architectures, comma-separated")
+    parser.add_argument("--only", default="*", metavar="GLOB", help="source files, as linear_*.cu")
     parser.add_argument("--jobs", type=int, default=2)
     arguments = parser.parse_args()
     nvcc = find_nvcc()
     compiler = version(nvcc)
-    sources = sorted((ROOT / "src" / "backend" / "cuda").glob("*.cu"))
+    sources = sorted((ROOT / "src" / "backend" / "cuda").glob(arguments.only))
+    sources = [source for source in sources if source.suffix == ".cu"]
     wrong = []
     for architecture in arguments.sm.split(","):
-        kernels = {}
         with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
-            for part in pool.map(lambda source: compile_one(nvcc, source, architecture), sources):
-                kernels.update(part)
-        rows = table(kernels)
-        for name, numbers in rows:
+            parts = pool.map(lambda source: table(source.name, compile_one(nvcc, source, architecture)), sources)
+            rows = sorted(row for part in parts for row in part)
+        for _, name, numbers in rows:
             if any(numbers[1:4]):
                 wrong.append(f"sm_{architecture}: {name} has a stack of {numbers[1]} bytes, spills {numbers[2]} and {numbers[3]}")
-        path, text = LIMITS / f"sm_{architecture}.tsv", text_of(rows, compiler)
-        print(f"sm_{architecture}: {len(rows)} kernels, at most {max((n[0] for _, n in rows), default=0)} registers")
+        print(f"sm_{architecture}: {len(rows)} kernels, at most {max((n[0] for _, _, n in rows), default=0)} registers", flush=True)
+        path = LIMITS / f"sm_{architecture}.tsv"
+        recorded = path.read_text() if path.exists() else ""
+        mine = {source.name for source in sources}
+        rows += [row for row in read(recorded) if row[0] not in mine and arguments.only != "*"]
+        text = text_of(sorted(rows), compiler)
         if arguments.write:
             LIMITS.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
             continue
-        recorded = path.read_text() if path.exists() else ""
         if recorded.splitlines()[:1] != text.splitlines()[:1]:
             print(f"  {path.name} is of another compiler: its numbers are not compared")
         elif recorded != text:
