@@ -9,8 +9,8 @@
 namespace steadfast::cuda {
 namespace {
 
-constexpr int kRowThreads = 256;
-constexpr int kHeld = 32;  // values of a row that a thread of the norm keeps in registers
+constexpr int kRowThreads = 1024;
+constexpr int kHeld = 8;  // values of a row that a thread of the norm keeps in registers
 constexpr int kPieceThreads = 128;
 constexpr int kHeadWarps = 8;
 
@@ -35,8 +35,13 @@ __global__ void __launch_bounds__(kRowThreads) rms_norm_rows(Matrix x, const flo
   begin_next();
   const int row = static_cast<int>(blockIdx.x), thread = static_cast<int>(threadIdx.x);
   const float* from = x.data + row * x.stride;
+  float held[kHeld], gains[kHeld], squares = 0;
+#pragma unroll
+  for (int n = 0; n < kHeld; ++n) {  // no launch writes weights
+    const int i = thread + n * kRowThreads;
+    gains[n] = i < x.width ? weight[i] : 0.0f;
+  }
   wait_for_earlier();
-  float held[kHeld], squares = 0;
 #pragma unroll
   for (int n = 0; n < kHeld; ++n) {
     const int i = thread + n * kRowThreads;
@@ -52,7 +57,7 @@ __global__ void __launch_bounds__(kRowThreads) rms_norm_rows(Matrix x, const flo
 #pragma unroll
   for (int n = 0; n < kHeld; ++n) {
     const int i = thread + n * kRowThreads;
-    if (i < x.width) to.store(row, i, held[n] * factor * weight[i]);
+    if (i < x.width) to.store(row, i, held[n] * factor * gains[n]);
   }
   for (int i = thread + kHeld * kRowThreads; i < x.width; i += kRowThreads)
     to.store(row, i, from[i] * factor * weight[i]);

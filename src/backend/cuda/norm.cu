@@ -7,7 +7,7 @@
 namespace steadfast::cuda {
 namespace {
 
-constexpr int kRowThreads = 256;
+constexpr int kRowThreads = 1024;
 constexpr int kHeadWarps = 8;
 
 __global__ void __launch_bounds__(kRowThreads) rms_norm_kernel(Matrix x, const float* weight, float eps, Matrix out) {
