@@ -23,6 +23,7 @@ class WindowSlotsTest : public testing::TestWithParam<DType> {
     hybrid_ = dense_;
     hybrid_.delta_layers = 1;
     hybrid_.delta = {1, 1, 16, 16, 4, false};
+    hybrid_.delta_bytes = backend_->delta_state_bytes(hybrid_.delta);
   }
 
   using Tokens = std::vector<TokenId>;
