@@ -291,7 +291,7 @@ struct PortableShape : WarpShape<kRows> {
 };
 
 template <Form kForm, int kRows>
-__global__ void __launch_bounds__(PortableShape<kForm, kRows>::kThreads)
+__global__ void __launch_bounds__(PortableShape<kForm, kRows>::kThreads, 1)
     linear_portable(const __grid_constant__ LinearLaunch launch) {
   using Shape = PortableShape<kForm, kRows>;
   constexpr int kStrips = Shape::kStrips, kGroup = Shape::kGroup, kStages = Shape::kStages;
