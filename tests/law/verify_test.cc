@@ -14,9 +14,10 @@ namespace {
 const std::filesystem::path kTests = std::filesystem::path(STEADFAST_SOURCE_DIR) / "tests";
 const std::filesystem::path kHybrid = kTests / "fixture" / "model", kDense = kTests / "golden" / "qwen3-a";
 
-Verification verified(const std::filesystem::path& model, const VerifyOptions& options) {
+Verification verified(const std::filesystem::path& model, const VerifyOptions& options, Act act = Act::kInt8) {
   LoadOptions base;
   base.threads = 1;
+  base.act = act;
   auto result = verify(model, base, options);
   EXPECT_TRUE(result.is_ok()) << result.message();
   return result ? std::move(*result) : Verification{};
@@ -76,6 +77,7 @@ struct Plant {
   const char* model;
   std::filesystem::path path;
   Fault fault;
+  Act act = Act::kInt8;
   friend void PrintTo(const Plant& plant, std::ostream* out) { *out << plant.model << " " << info(plant.fault).name; }
 };
 
@@ -85,6 +87,9 @@ std::vector<Plant> plants() {
     all.push_back({"hybrid", kHybrid, fault.fault});
     if (fault.fault != Fault::kStaleState) all.push_back({"dense", kDense, fault.fault});
   }
+  // The least differences, where rounding to bf16 hides most of them.
+  for (const Fault fault : {Fault::kSpanBorder, Fault::kThreadSum})
+    all.push_back({"hybrid_bf16", kHybrid, fault, Act::kBF16});
   return all;
 }
 
@@ -102,7 +107,7 @@ INSTANTIATE_TEST_SUITE_P(Faults, Planted, testing::ValuesIn(plants()), name_of);
 TEST_P(Planted, IsCaught) {
   VerifyOptions options;
   options.plant = GetParam().fault;
-  const Verification result = verified(GetParam().path, options);
+  const Verification result = verified(GetParam().path, options, GetParam().act);
   EXPECT_EQ(result.cannot_carry, "");
   const Equality* caught = result.first_differing();
   ASSERT_NE(caught, nullptr) << "missed";
