@@ -9,7 +9,12 @@ namespace steadfast {
 struct Check {
   const char* name;
   Status (*run)(Trial& trial, Equality& row);  // for one cache type, trial.kv()
-  bool once = false;                           // for the first cache type alone
+  enum class Types : std::uint8_t {
+    kFirst,     // the first cache type alone
+    kFullOnly,  // with --full every cache type, else the first
+    kEvery,
+  };
+  Types types = Types::kFullOnly;
 };
 
 // On rows of logits (row_checks.cc).

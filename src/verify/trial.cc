@@ -28,6 +28,7 @@ Result<std::unique_ptr<Trial>> Trial::create(const std::filesystem::path& path, 
   auto loaded = trial->open(base);
   if (!loaded) return loaded.status();
   trial->loaded_ = std::move(*loaded);
+  trial->default_kv_ = trial->loaded_->kv_dtype;
   trial->window_ = trial->loaded_->card.window;
   trial->size_up();
   return trial;
@@ -49,10 +50,11 @@ Result<std::unique_ptr<LoadedModel>> Trial::open(const LoadOptions& options) con
 
 std::vector<DType> Trial::kv_types() const {
   if (base_.kv_dtype) return {*base_.kv_dtype};
-  if (options_.plant) return {loaded_->kv_dtype};
-  std::vector<DType> types;
+  std::vector<DType> types = {default_kv_};
+  if (options_.plant) return types;
   for (const DType kv : {DType::kBF16, DType::kF32, DType::kF8E4M3})
-    if (loaded_->backend->check_model(shapes_of(loaded_->model->config(), kv))) types.push_back(kv);
+    if (kv != default_kv_ && loaded_->backend->check_model(shapes_of(loaded_->model->config(), kv)))
+      types.push_back(kv);
   return types;
 }
 

@@ -30,7 +30,8 @@ class Trial {
   // The model under other settings, the fault planted there too.
   Result<std::unique_ptr<LoadedModel>> open(const LoadOptions& options) const;
 
-  // Cache types: all that the backend has, or the one that was asked for. A planted fault: the default one.
+  // Cache types: the default one, then all others that the backend has; only the one that was asked for; for a
+  // planted fault the default one.
   std::vector<DType> kv_types() const;
   // What runs next uses this type.
   void use(DType kv) { loaded_->kv_dtype = kv; }
@@ -68,6 +69,7 @@ class Trial {
   LoadOptions base_;
   VerifyOptions options_;
   std::shared_ptr<LoadedModel> loaded_;
+  DType default_kv_ = DType::kBF16;
   int window_ = 0, stride_ = 1;
   std::vector<StreamScript> crowd_;
   std::map<std::pair<DType, int>, TakenRows> alone_rows_;

@@ -9,18 +9,19 @@
 namespace steadfast {
 namespace {
 
-constexpr Check kThreads{"any number of threads", check_threads, true};
-constexpr Check kInstructionSets{"scalar = AVX2 = AVX-512", check_instruction_sets, true};
-constexpr Check kGraphs{"a graph's replay = the launches", check_graphs};
+constexpr Check kThreads{"any number of threads", check_threads, Check::Types::kFirst};
+constexpr Check kInstructionSets{"scalar = AVX2 = AVX-512", check_instruction_sets, Check::Types::kFirst};
+constexpr Check kGraphs{"a graph's replay = the launches", check_graphs, Check::Types::kFirst};
 constexpr Check kPieces{"a prompt in pieces of 1 to 1000 rows = in one piece", check_pieces};
 constexpr Check kTogether{"streams in shared rounds = each alone", check_together};
 constexpr Check kStaggered{"streams that join and leave = each alone", check_staggered};
-constexpr Check kPages{"on pages of every size = in a whole window", check_pages};
+constexpr Check kPages{"on pages of every size = in a whole window", check_pages, Check::Types::kEvery};
 constexpr Check kRolledBack{"rows rolled back = never run", check_rolled_back};
 constexpr Check kReplyRows{"a reply's rows = a prompt's rows", check_reply_rows};
 constexpr Check kRepliesTogether{"replies together = each alone", check_replies_together};
 constexpr Check kArrivals{"replies that arrive and are cancelled = each alone", check_arrivals};
-constexpr Check kRepliesOnPages{"replies on pages, in pieces = in whole windows", check_replies_on_pages};
+constexpr Check kRepliesOnPages{"replies on pages, in pieces = in whole windows", check_replies_on_pages,
+                                Check::Types::kEvery};
 constexpr Check kWarm{"resumed from a kept prefix = from nothing", check_warm};
 constexpr Check kGrowingChat{"a growing chat, resumed = from nothing", check_growing_chat};
 constexpr Check kSetAside{"set aside for want of pages = never set aside", check_set_aside};
@@ -60,7 +61,8 @@ Status run(const Check& check, Trial& trial, Equality& row) {
     trial.use(kv);
     add_type(row, kv);
     if (auto status = check.run(trial, row); !status) return status;
-    if (check.once || trial.enough(row)) break;
+    const bool all = check.types == Check::Types::kEvery || (check.types == Check::Types::kFullOnly && trial.full());
+    if (!all || trial.enough(row)) break;
   }
   row.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return Status::ok();
