@@ -30,6 +30,7 @@ void print_json(const ConcurrentOptions& options, const Concurrent& bench) {
                                  {"model", card.name},
                                  {"target", card.arithmetic.target},
                                  {"act", card.arithmetic.act},
+                                 {"prompt_act", card.arithmetic.prompt_act},
                                  {"kv_dtype", card.arithmetic.kv_dtype},
                                  {"backend", bench.loaded().backend->describe()},
                                  {"tokens", options.tokens},

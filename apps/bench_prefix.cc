@@ -83,6 +83,7 @@ int report(const PrefixOptions& options, const LoadedModel& loaded, const std::v
     const nlohmann::ordered_json json = {{"bench", "prefix"},
                                          {"model", loaded.card.name},
                                          {"act", loaded.card.arithmetic.act},
+                                         {"prompt_act", loaded.card.arithmetic.prompt_act},
                                          {"kv", options.model.kv},
                                          {"kv_dtype", loaded.card.arithmetic.kv_dtype},
                                          {"page", options.model.page},

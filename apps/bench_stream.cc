@@ -82,6 +82,7 @@ void print(const BenchOptions& options, const Engine& engine, const std::vector<
                                  {"model", card.name},
                                  {"device", engine.loaded().backend->describe()},
                                  {"act", to_string(engine.loaded().backend->act())},
+                                 {"prompt_act", to_string(engine.loaded().backend->prompt_act())},
                                  {"threads", options.model.threads},
                                  {"streams", options.streams},
                                  {"prompt_tokens", options.prompt_tokens}};

@@ -27,6 +27,20 @@ bool is_receipt(const Json& json) {
   return text_at(*arithmetic, "act") && text_at(*arithmetic, "kv_dtype");
 }
 
+// Receipts of earlier programs name no prompt_act: prompts had the arithmetic of replies.
+Status name_prompt_act(Json& arithmetic) {
+  const auto found = arithmetic.find("prompt_act");
+  if (found != arithmetic.end())
+    return found->is_string() ? Status::ok() : Status::error("prompt_act is {}, not a name", found->dump());
+  Json named = Json::object();
+  for (const auto& [key, value] : arithmetic.items()) {
+    named[key] = value;
+    if (key == "act") named["prompt_act"] = value;
+  }
+  arithmetic = std::move(named);
+  return Status::ok();
+}
+
 Status read_ids(const Json& json, const char* key, std::optional<std::vector<TokenId>>& out) {
   const auto found = json.find(key);
   if (found == json.end()) return Status::ok();
@@ -72,6 +86,8 @@ Result<SavedReply> SavedReply::read(const std::string& path) {
     return Status::error("{} has several choices; save the receipt of the one that is to be checked", path);
   if (!saved.receipt_.is_object() || !is_receipt(saved.receipt_))
     return Status::error("{} holds no whole receipt; docs/receipts.md lists what belongs to one", path);
+  if (auto status = name_prompt_act(saved.receipt_["arithmetic"]); !status)
+    return Status::error("{}: {}", path, status.message());
   for (const auto& [key, ids] : {std::pair("prompt_ids", &saved.prompt_), {"ids", &saved.ids_}}) {
     if (auto status = read_ids(json, key, *ids); !status) return Status::error("{}: {}", path, status.message());
   }

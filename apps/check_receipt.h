@@ -12,6 +12,7 @@ class SavedReply {
 
   const Json& receipt() const { return receipt_; }
   std::string act() const { return receipt_["arithmetic"]["act"]; }
+  std::string prompt_act() const { return receipt_["arithmetic"]["prompt_act"]; }
   std::string kv_dtype() const { return receipt_["arithmetic"]["kv_dtype"]; }
   std::optional<std::int64_t> now() const;
   // In results of `generate` alone.

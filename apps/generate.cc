@@ -69,6 +69,7 @@ int check(const GenerateOptions& given, bool has_prompt) {
   if (!saved) return fail(saved.status());
   GenerateOptions options = given;
   options.model.act = saved->act();
+  options.model.prompt_act = saved->prompt_act();
   options.model.kv_dtype = saved->kv_dtype();
   options.now = saved->now();
   auto loaded = options.model.load();

@@ -17,6 +17,8 @@ void ModelOptions::add_to(CLI::App& command) {
   command.add_option("--threads", threads, "Threads; 0: one for each core")->capture_default_str();
   command.add_option("--act", act,
                      "Activations of quantised linears: int8, bf16 or f32 (default: int8 on the CPU, bf16 on CUDA)");
+  command.add_option("--prompt-act", prompt_act,
+                     "The same for the rows of prompts alone: int8, bf16 or f32 (default: as --act)");
   command.add_flag("--no-graphs", no_graphs, "CUDA: plain launches instead of graphs; the bits are the same");
   command.add_option("--kv", kv, "Cache: whole (a window a stream) or paged (pages of one pool, prefixes shared)")
       ->capture_default_str();
@@ -43,6 +45,11 @@ Result<LoadOptions> ModelOptions::load_options() const {
   auto parsed_act = parse_act(act.empty() ? usual_act : act);
   if (!parsed_act) return parsed_act.status();
   options.act = *parsed_act;
+  if (!prompt_act.empty()) {
+    auto parsed = parse_act(prompt_act, "--prompt-act");
+    if (!parsed) return parsed.status();
+    options.prompt_act = *parsed;
+  }
   if (kv_dtype.empty()) return options;
   auto parsed = parse_kv_dtype(kv_dtype);
   if (!parsed) return parsed.status();

@@ -11,11 +11,11 @@
 namespace steadfast {
 
 struct ModelOptions {
-  std::string model, device, act, kv = "whole", kv_dtype;
+  std::string model, device, act, prompt_act, kv = "whole", kv_dtype;
   int threads = 0, page = 256;
   bool no_graphs = false, timed = false;
 
-  // MODEL, --device, --threads, --act, --kv, --page, --kv-dtype.
+  // MODEL, --device, --threads, --act, --prompt-act, --kv, --page, --kv-dtype.
   void add_to(CLI::App& command);
   // The options checked; without progress.
   Result<LoadOptions> load_options() const;

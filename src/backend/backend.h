@@ -39,6 +39,7 @@ struct Matrix {
       : data(base), rows(row_count), width(row_width), stride(row_stride) {}
   float* row(int r) const { return data + r * stride; }
   Matrix columns(int first, int count) const { return {data + first, rows, count, stride}; }
+  Matrix part(int first, int count) const { return {data == nullptr ? data : row(first), count, width, stride}; }
 };
 
 // A matrix of weights as the backend keeps it: out features of in inputs.
@@ -70,7 +71,8 @@ struct LinearJob {
   Matrix out;
   const float* bias = nullptr;  // device memory, [weight->out()]
   const float* add = nullptr;   // same rows and stride as out; may be out's own data
-  bool fine = false;  // int8 activations in two digits (16 bits); for the head, where noise reaches the logits
+  bool fine = false;    // int8 activations in two digits (16 bits); for the head, where noise reaches the logits
+  bool prompt = false;  // rows of prompts: prompt_act() instead of act(); the same for all jobs of a call
 };
 
 // What a linear op reads: rows as they lie, or made from rows on the way in (ops/linear.h).
@@ -183,6 +185,7 @@ class Backend {
   // The target of the row law, for receipts: programs with equal targets give equal bits. "cpu", "cuda sm_90a".
   virtual std::string target() const = 0;
   virtual Act act() const = 0;
+  virtual Act prompt_act() const { return act(); }  // of linears over rows of prompts
   // A sentence where the backend lacks a kernel for such a model.
   virtual Status check_model(const ModelShapes&) const { return Status::ok(); }
   // Which kernel each kind of op takes, for `info`.

@@ -12,6 +12,11 @@ std::uint64_t hash_of(std::int64_t parent, std::span<const TokenId> tokens) {
   return XXH3_64bits_withSeed(tokens.data(), tokens.size_bytes(), static_cast<std::uint64_t>(parent));
 }
 
+// Of the page that begins at token `first`, how many tokens are a prompt's.
+int prompt_part(int prompt, std::size_t first, std::size_t page) {
+  return std::clamp(prompt - static_cast<int>(first), 0, static_cast<int>(page));
+}
+
 }  // namespace
 
 PrefixIndex::PrefixIndex(PagePool& pool, Backend& backend, std::size_t state_budget)
@@ -21,24 +26,24 @@ PrefixIndex::~PrefixIndex() {
   for (const auto& [id, entry] : entries_) pool_.drop(entry.page);
 }
 
-std::int64_t PrefixIndex::child(std::int64_t parent, std::span<const TokenId> page_tokens) const {
+std::int64_t PrefixIndex::child(std::int64_t parent, std::span<const TokenId> page_tokens, int prompt) const {
   const auto [first, last] = by_hash_.equal_range(hash_of(parent, page_tokens));
   for (auto it = first; it != last; ++it) {
     const Entry& entry = entries_.at(it->second);
-    if (entry.parent == parent &&
+    if (entry.parent == parent && entry.prompt == prompt &&
         std::equal(entry.tokens.begin(), entry.tokens.end(), page_tokens.begin(), page_tokens.end()))
       return it->second;
   }
   return -1;
 }
 
-PrefixIndex::Match PrefixIndex::find(std::span<const TokenId> tokens) {
+PrefixIndex::Match PrefixIndex::find(std::span<const TokenId> tokens, int prompt) {
   const auto page = static_cast<std::size_t>(pool_.page_positions());
   const bool hybrid = pool_.shape().delta_layers > 0;
   Match match, best;
   std::int64_t at = -1;
   for (std::size_t first = 0; first + page < tokens.size(); first += page) {  // strictly: one token is left to compute
-    at = child(at, tokens.subspan(first, page));
+    at = child(at, tokens.subspan(first, page), prompt_part(prompt, first, page));
     if (at < 0) break;
     Entry& entry = entries_.at(at);
     entry.used = ++clock_;
@@ -70,23 +75,25 @@ void PrefixIndex::shed_states() {
   }
 }
 
-std::int32_t PrefixIndex::keep(std::span<const TokenId> tokens, std::span<const std::int32_t> pages,
-                               const void* states) {
+std::int32_t PrefixIndex::keep(std::span<const TokenId> tokens, std::span<const std::int32_t> pages, const void* states,
+                               int prompt) {
   const auto page = static_cast<std::size_t>(pool_.page_positions());
   CHECK(tokens.size() == pages.size() * page && !pages.empty(), "keep: {} tokens on {} pages", tokens.size(),
         pages.size());
   std::int64_t parent = -1;
   for (std::size_t i = 0; i + 1 < pages.size(); ++i) {
-    parent = child(parent, tokens.subspan(i * page, page));
+    parent = child(parent, tokens.subspan(i * page, page), prompt_part(prompt, i * page, page));
     if (parent < 0) return pages.back();  // a page before it was evicted: this one could not be found
   }
   const auto own = tokens.last(page);
-  std::int64_t id = child(parent, own);
+  const int own_prompt = prompt_part(prompt, tokens.size() - page, page);
+  std::int64_t id = child(parent, own, own_prompt);
   if (id < 0) {
     id = next_id_++;
     Entry entry;
     entry.parent = parent;
     entry.tokens.assign(own.begin(), own.end());
+    entry.prompt = own_prompt;
     entry.page = pages.back();
     pool_.share(entry.page);
     by_hash_.emplace(hash_of(parent, own), id);

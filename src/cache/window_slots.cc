@@ -39,10 +39,11 @@ std::size_t WindowSlots::window_bytes() const {
   return bytes;
 }
 
-WindowSlots::Resume WindowSlots::resume(int index, std::span<const TokenId> tokens) const {
+WindowSlots::Resume WindowSlots::resume(int index, std::span<const TokenId> tokens, int prompt) const {
   const Slot& slot = slots_[static_cast<std::size_t>(index)];
   if (slot.holds() == nullptr) return {};
-  const int most = std::min(common(slot.tokens, tokens), static_cast<int>(tokens.size()) - 1);
+  int most = std::min(common(slot.tokens, tokens), static_cast<int>(tokens.size()) - 1);
+  if (slot.prompt != prompt) most = std::min({most, slot.prompt, prompt});
   if (shape_.delta_layers == 0) return {most, nullptr};
   Resume best;
   for (const States& kept : states_)
@@ -72,11 +73,11 @@ void WindowSlots::forget_states(int slot, int beyond) {
   });
 }
 
-Result<WindowSlots::Lease> WindowSlots::take(std::span<const TokenId> tokens, int positions) {
+Result<WindowSlots::Lease> WindowSlots::take(std::span<const TokenId> tokens, int positions, int prompt) {
   int best = -1, own = -1;
   Resume from_best, from_own;
   for (int i = 0; i < static_cast<int>(slots_.size()); ++i) {
-    const Resume here = resume(i, tokens);
+    const Resume here = resume(i, tokens, prompt);
     if (best < 0 || here.position > from_best.position) best = i, from_best = here;
     const Slot& slot = slots_[static_cast<std::size_t>(i)];
     if (slot.lent != nullptr) continue;
@@ -117,6 +118,7 @@ Result<WindowSlots::Lease> WindowSlots::take(std::span<const TokenId> tokens, in
   slot->lent = state.get();
   slot->used = ++clock_;
   slot->tokens.assign(tokens.begin(), tokens.begin() + from_best.position);
+  slot->prompt = prompt;
   return Lease{own, std::move(state), from_best.position};
 }
 

@@ -2,6 +2,7 @@
 // runs. Its keys and values stay behind and serve later streams that begin with the same tokens: the slot's own next
 // stream goes on in place, others copy the prefix. A hybrid resumes where its recurrent states are known: at borders
 // where they were kept, under a budget of bytes, and at the end of a stream that has ended.
+// Rows of a prompt serve prompts alone, those of a reply replies (rows/round.h): a prefix ends where the roles part.
 // By the row law a resumed stream's bits are those of one computed from nothing. Used by the engine's thread alone.
 #pragma once
 
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "cache/stream_state.h"
+#include "rows/round.h"
 #include "text/tokenizer.h"
 
 namespace steadfast {
@@ -26,8 +28,9 @@ class WindowSlots {
     int resumed = 0;  // positions that need not be computed; leaves at least one token
   };
   // A free slot's window with room for `positions`, holding the longest prefix of `tokens` that any slot can give; of
-  // slots that give the same, the one unused for longest. CHECKs that a slot is free.
-  Result<Lease> take(std::span<const TokenId> tokens, int positions);
+  // slots that give the same, the one unused for longest. CHECKs that a slot is free. prompt: so many of the tokens are
+  // a prompt's; kAllPrompt where roles make no difference.
+  Result<Lease> take(std::span<const TokenId> tokens, int positions, int prompt = kAllPrompt);
   // A lent window now holds `done` positions of these tokens: others may copy them.
   void progress(int slot, const StreamState& state, std::span<const TokenId> tokens, int done);
   // The recurrent states of a lent window stand behind `position`: keeps them (hybrids only).
@@ -46,6 +49,7 @@ class WindowSlots {
   };
   struct Slot {
     std::vector<TokenId> tokens;         // of the positions that the window holds
+    int prompt = 0;                      // so many of them, or all, are a prompt's
     std::unique_ptr<StreamState> state;  // nullptr: lent, or never used
     const StreamState* lent = nullptr;
     int window = 0;
@@ -57,7 +61,7 @@ class WindowSlots {
     int position = 0;
     const DeviceMemory* states = nullptr;
   };
-  Resume resume(int slot, std::span<const TokenId> tokens) const;
+  Resume resume(int slot, std::span<const TokenId> tokens, int prompt) const;
   Status copy(int from, const Resume& resume, StreamState& to);
   void forget_states(int slot, int beyond);
 

@@ -72,6 +72,8 @@ nlohmann::ordered_json describe(const LoadedModel& loaded, int context) {
   json["context"] = context;
   json["stream_bytes"] = cache.stream_bytes(context);
   json["backend"] = loaded.backend->describe();
+  json["act"] = to_string(loaded.backend->act());
+  json["prompt_act"] = to_string(loaded.backend->prompt_act());
   json["gpu"] = gpu_note();
   auto kernels = nlohmann::ordered_json::object();
   for (const auto& [op, kernel] : loaded.backend->kernels(shapes_of(config, loaded.kv_dtype))) kernels[op] = kernel;

@@ -14,7 +14,7 @@ Result<std::unique_ptr<Backend>> make_backend(const LoadOptions& options) {
         "--device cpu",
         options.device);
   if (options.device != "cpu") return Status::error("--device {}: use cpu, cuda or cuda:NUMBER", options.device);
-  return make_cpu_backend({options.threads, options.act, options.isa});
+  return make_cpu_backend({options.threads, options.act, options.isa, options.prompt_act});
 }
 
 std::string gpu_note() { return "no GPU backend in this build"; }

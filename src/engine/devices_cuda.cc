@@ -12,7 +12,7 @@ std::string default_device() { return cuda_devices() > 0 ? "cuda" : "cpu"; }
 
 Result<std::unique_ptr<Backend>> make_backend(const LoadOptions& options) {
   const std::string& name = options.device;
-  if (name == "cpu") return make_cpu_backend({options.threads, options.act, options.isa});
+  if (name == "cpu") return make_cpu_backend({options.threads, options.act, options.isa, options.prompt_act});
   CudaOptions cuda;
   cuda.threads = options.threads;
   cuda.graphs = options.graphs;
@@ -25,6 +25,9 @@ Result<std::unique_ptr<Backend>> make_backend(const LoadOptions& options) {
   if (options.act != Act::kBF16)
     return Status::error("--act {}: on CUDA linears run in bf16; use --act bf16, or --device cpu",
                          to_string(options.act));
+  if (options.prompt_act.value_or(Act::kBF16) != Act::kBF16)
+    return Status::error("--prompt-act {}: on CUDA prompts run in bf16; use --prompt-act bf16, or --device cpu",
+                         to_string(*options.prompt_act));
   return make_cuda_backend(cuda);
 }
 

@@ -139,8 +139,15 @@ void Engine::choose_rows(Round& round, std::vector<std::pair<Stream*, int>>& mem
     if (reserve(stream, entry.rows)) members.emplace_back(&stream, entry.rows);
   }
   std::erase_if(members, [](const auto& member) { return member.first->state == nullptr; });
+  // Rows of one role side by side: fewer linears where the roles' differ.
+  const auto role = [](const auto& member) {
+    return (member.first->done >= member.first->prompt()) +
+           (member.first->done + member.second > member.first->prompt());
+  };
+  if (loaded_->backend->prompt_act() != loaded_->backend->act())
+    std::stable_sort(members.begin(), members.end(), [&](const auto& a, const auto& b) { return role(a) < role(b); });
   for (auto& [stream, rows] : members) {
-    round.add(*stream->state, stream->done, stream->tokens.data() + stream->done, rows);
+    round.add(*stream->state, stream->done, stream->tokens.data() + stream->done, rows, stream->prompt());
     stream->done += rows;
     if (stream->pending() > 0) continue;
     round.logit_rows.push_back(round.rows() - 1);

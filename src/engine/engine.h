@@ -77,6 +77,8 @@ class Engine : public Service {
   Status start_in_window(Stream& stream, int positions);
   void release(Stream& stream, bool usable);
   int pages_for(const Stream& stream) const;
+  // Of a stream's tokens, those whose kept rows are told from a reply's; all where both roles have one arithmetic.
+  int prompt_tokens(const Stream& stream) const;
   bool reserve(Stream& stream, int rows);
   int rows_to_border(const Stream& stream) const;
   void keep_prefix(Stream& stream, int before);

@@ -78,7 +78,7 @@ bool Engine::fits_now(const Stream& stream) {
   for (const auto& running : running_)
     open -= std::max(0, pages_for(*running) - static_cast<int>(running->state->pages().size())) + 1;
   int wanted = pages_for(stream);
-  for (const auto page : prefixes_->find(stream.tokens).pages) {
+  for (const auto page : prefixes_->find(stream.tokens, prompt_tokens(stream)).pages) {
     --wanted;
     if (pool_->count(page) == 1) --open;  // kept: it cannot be given up and used at once
   }

@@ -44,7 +44,7 @@ Status Engine::start_on_pages(Stream& stream, int positions) {
   if (!state) return state.status();
   stream.state = std::move(*state);
   PrefixIndex::Match match;
-  if (options_.prefixes) match = prefixes_->find(stream.tokens);
+  if (options_.prefixes) match = prefixes_->find(stream.tokens, prompt_tokens(stream));
   stream.state->adopt(match.pages);
   stream.done = static_cast<int>(match.pages.size()) * pool_->page_positions();
   stream.path.page = pool_->page_positions();
@@ -54,7 +54,7 @@ Status Engine::start_on_pages(Stream& stream, int positions) {
 }
 
 Status Engine::start_in_window(Stream& stream, int positions) {
-  auto lease = windows_->take(stream.tokens, positions);
+  auto lease = windows_->take(stream.tokens, positions, prompt_tokens(stream));
   if (!lease) return lease.status();
   stream.slot = lease->slot;
   stream.state = std::move(lease->state);
@@ -67,6 +67,10 @@ void Engine::release(Stream& stream, bool usable) {
   if (stream.slot >= 0) windows_->give_back(stream.slot, std::move(stream.state), usable);
   stream.slot = -1;
   stream.state.reset();
+}
+
+int Engine::prompt_tokens(const Stream& stream) const {
+  return loaded_->backend->prompt_act() == loaded_->backend->act() ? kAllPrompt : stream.prompt();
 }
 
 // Pages that the tokens it has and the next one take.
@@ -130,8 +134,8 @@ void Engine::keep_pages(Stream& stream, int before) {
   for (int border = (before / page + 1) * page; border <= stream.done; border += page) {
     const void* states = hybrid && border == stream.done ? stream.state->state_data() : nullptr;
     const auto pages = stream.state->pages().first(static_cast<std::size_t>(border / page));
-    const auto held =
-        prefixes_->keep(std::span<const TokenId>(stream.tokens).first(static_cast<std::size_t>(border)), pages, states);
+    const auto tokens = std::span<const TokenId>(stream.tokens).first(static_cast<std::size_t>(border));
+    const auto held = prefixes_->keep(tokens, pages, states, prompt_tokens(stream));
     if (held != pages.back()) stream.state->exchange(pages.size() - 1, held);
   }
 }

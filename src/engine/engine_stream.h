@@ -44,6 +44,8 @@ struct Engine::Stream {
   }
   // Its pending token is its reply's next one. A stream that is computed again, after it was set aside, is a prompt.
   bool replying() const { return !history.reply.empty() && pending() == 1; }
+  // Positions whose rows are the prompt's.
+  int prompt() const { return static_cast<int>(request.prompt.size()); }
   int pending() const { return static_cast<int>(tokens.size()) - done; }
 };
 

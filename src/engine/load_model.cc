@@ -119,10 +119,10 @@ Status load_gguf(const fs::path& path, const LoadOptions& options, LoadedModel& 
 
 }  // namespace
 
-Result<Act> parse_act(const std::string& name) {
+Result<Act> parse_act(const std::string& name, const char* option) {
   for (const Act act : {Act::kInt8, Act::kBF16, Act::kF32})
     if (name == to_string(act)) return act;
-  return Status::error("--act {}: use int8, bf16 or f32", name);
+  return Status::error("{} {}: use int8, bf16 or f32", option, name);
 }
 
 Result<DType> parse_kv_dtype(const std::string& name) {
@@ -148,7 +148,7 @@ Result<std::unique_ptr<LoadedModel>> load_model(const fs::path& path, const Load
   loaded->backend = options.wrap ? options.wrap(std::move(*backend)) : std::move(*backend);
   loaded->kv_dtype = options.kv_dtype.value_or(options.act == Act::kF32 ? DType::kF32 : DType::kBF16);
   loaded->card.arithmetic = {loaded->backend->target(), to_string(loaded->backend->act()),
-                             kv_dtype_name(loaded->kv_dtype)};
+                             to_string(loaded->backend->prompt_act()), kv_dtype_name(loaded->kv_dtype)};
   const bool folder = fs::is_directory(path, code);
   auto status = made     ? load_random(name.substr(random.size()), options, *loaded)
                 : folder ? load_folder(path, options, *loaded)

@@ -17,6 +17,7 @@ struct LoadOptions {
   std::string device = "cpu";  // "cuda", "cuda:1"; default_device() (devices.h) finds one
   int threads = 0;             // 0: all cores
   Act act = Act::kInt8;
+  std::optional<Act> prompt_act;  // of prompts' rows; default: as act
   std::optional<DType> kv_dtype;  // default: F32 under Act::kF32, else BF16
   bool graphs = true;             // CUDA: rounds of few rows are replayed as graphs; the same bits without
   bool timed = false;             // CUDA: Backend::op_times() measures, and rounds run slower
@@ -39,8 +40,8 @@ struct LoadedModel {
 
 Result<std::unique_ptr<LoadedModel>> load_model(const std::filesystem::path& path, const LoadOptions& options);
 
-Result<Act> parse_act(const std::string& name);         // "int8", "bf16", "f32"
-Result<DType> parse_kv_dtype(const std::string& name);  // "bf16", "fp8", "f32"
-std::string kv_dtype_name(DType dtype);                 // as parse_kv_dtype() reads it
+Result<Act> parse_act(const std::string& name, const char* option = "--act");  // "int8", "bf16", "f32"
+Result<DType> parse_kv_dtype(const std::string& name);                         // "bf16", "fp8", "f32"
+std::string kv_dtype_name(DType dtype);                                        // as parse_kv_dtype() reads it
 
 }  // namespace steadfast

@@ -15,8 +15,8 @@ inline constexpr int kArithmeticVersion = 1;
 
 // What, beside the weights and the request, a reply's bits depend on.
 struct Arithmetic {
-  std::string target;         // Backend::target(): "cpu"
-  std::string act, kv_dtype;  // --act and --kv-dtype as used
+  std::string target;                     // Backend::target(): "cpu"
+  std::string act, prompt_act, kv_dtype;  // --act, --prompt-act and --kv-dtype as used
   int version = kArithmeticVersion;
 };
 

@@ -22,7 +22,7 @@ void Model::delta_layer(const Round& round, int layer, int index, Workspace& w) 
                             {weights.delta_z.weight.get(), z},
                             {weights.delta_b.weight.get(), b},
                             {weights.delta_a.weight.get(), a}};
-  ops::linear(*backend_, ops::rms_normed(x, weights.input_norm, config_.norm_eps, normed), jobs);
+  linear(round, ops::rms_normed(x, weights.input_norm, config_.norm_eps, normed), jobs);
   std::vector<DeltaState> states;
   for (const Piece& piece : round.pieces) {
     states.push_back(piece.stream->delta(index));
@@ -39,7 +39,7 @@ void Model::delta_layer(const Round& round, int layer, int index, Workspace& w) 
   ops::delta(*backend_, in, a, b, shape, weights.delta, round.pieces, states, mixed, out);
   const LinearInput gated =
       ops::gated_normed(out, z, shape.value_heads, shape.value_dim, weights.delta_norm, config_.norm_eps, out);
-  ops::linear(*backend_, gated, {weights.delta_output.weight.get(), x, nullptr, x.data});
+  linear(round, gated, {weights.delta_output.weight.get(), x, nullptr, x.data});
 }
 
 Status Model::roll_back(StreamState& stream, int kept, Workspace& w) const {

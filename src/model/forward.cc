@@ -102,6 +102,21 @@ CacheShape Model::cache_shape(DType dtype) const {
           backend_->delta_state_bytes(delta_shape())};
 }
 
+void Model::linear(const Round& round, const LinearInput& input, std::span<const LinearJob> jobs) const {
+  if (backend_->prompt_act() == backend_->act()) return ops::linear(*backend_, input, jobs);
+  for (const RoleRun& run : round.role_runs()) {
+    LinearInput part = input;
+    for (Matrix* each : {&part.x, &part.other, &part.made}) *each = each->part(run.first_row, run.rows);
+    std::vector<LinearJob> part_jobs(jobs.begin(), jobs.end());
+    for (LinearJob& job : part_jobs) {
+      if (job.add != nullptr) job.add += run.first_row * job.out.stride;
+      job.out = job.out.part(run.first_row, run.rows);
+      job.prompt = run.prompt;
+    }
+    ops::linear(*backend_, part, part_jobs);
+  }
+}
+
 void Model::attention_layer(const Round& round, int layer, int index, Workspace& w) const {
   const LayerWeights& weights = weights_.layers()[static_cast<std::size_t>(layer)];
   const int rows = round.rows();
@@ -113,8 +128,8 @@ void Model::attention_layer(const Round& round, int layer, int index, Workspace&
                             {weights.key.weight.get(), key, weights.key.bias, nullptr},
                             {weights.value.weight.get(), value, weights.value.bias, nullptr},
                             {weights.query_gate.weight.get(), gate, weights.query_gate.bias, nullptr}};
-  ops::linear(*backend_, ops::rms_normed(x, weights.input_norm, config_.norm_eps, normed),
-              std::span(jobs).first(config_.output_gate ? 4 : 3));
+  linear(round, ops::rms_normed(x, weights.input_norm, config_.norm_eps, normed),
+         std::span(jobs).first(config_.output_gate ? 4 : 3));
   const AttentionShape shape = shapes_of(config_).attention;
   std::vector<CacheView> views;
   for (const Piece& piece : round.pieces) views.push_back(piece.stream->view(index));
@@ -123,21 +138,18 @@ void Model::attention_layer(const Round& round, int layer, int index, Workspace&
                         round.pieces, views);
   ops::attention(*backend_, query, shape, round.pieces, views, mixed);
   const LinearJob output{weights.output.weight.get(), x, weights.output.bias, x.data};
-  if (config_.output_gate)
-    ops::linear(*backend_, ops::sigmoid_multiplied(mixed, gate, mixed), output);
-  else
-    ops::linear(*backend_, mixed, output);
+  linear(round, config_.output_gate ? ops::sigmoid_multiplied(mixed, gate, mixed) : ops::plain(mixed), output);
 }
 
-void Model::mlp(int layer, int rows, Workspace& w) const {
+void Model::mlp(const Round& round, int layer, Workspace& w) const {
+  const int rows = round.rows();
   const LayerWeights& weights = weights_.layers()[static_cast<std::size_t>(layer)];
   const Matrix x(w.x_, rows, config_.hidden), normed(w.normed_, rows, config_.hidden);
   const Matrix gate(w.gate_, rows, config_.intermediate), up(w.up_, rows, config_.intermediate);
   const LinearJob jobs[] = {{weights.gate.weight.get(), gate, weights.gate.bias, nullptr},
                             {weights.up.weight.get(), up, weights.up.bias, nullptr}};
-  ops::linear(*backend_, ops::rms_normed(x, weights.post_norm, config_.norm_eps, normed), jobs);
-  ops::linear(*backend_, ops::silu_multiplied(gate, up, gate),
-              {weights.down.weight.get(), x, weights.down.bias, x.data});
+  linear(round, ops::rms_normed(x, weights.post_norm, config_.norm_eps, normed), jobs);
+  linear(round, ops::silu_multiplied(gate, up, gate), {weights.down.weight.get(), x, weights.down.bias, x.data});
 }
 
 Status Model::forward(const Round& round, Workspace& w) const {
@@ -152,7 +164,7 @@ Status Model::forward(const Round& round, Workspace& w) const {
       delta_layer(round, layer, delta_index++, w);
     else
       attention_layer(round, layer, attention_index++, w);
-    mlp(layer, rows, w);
+    mlp(round, layer, w);
   }
   for (const Piece& piece : round.pieces)
     if (piece.stream->recording()) piece.stream->count_recorded(piece.first_position, piece.rows);

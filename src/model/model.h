@@ -63,9 +63,14 @@ class Model {
   Status roll_back(StreamState& stream, int kept, Workspace& workspace) const;
 
  private:
+  // A linear over the round's rows; where prompts have an arithmetic of their own, one for each run of rows of a role.
+  void linear(const Round& round, const LinearInput& input, std::span<const LinearJob> jobs) const;
+  void linear(const Round& round, const LinearInput& input, const LinearJob& job) const {
+    linear(round, input, std::span(&job, 1));
+  }
   void attention_layer(const Round& round, int layer, int index, Workspace& w) const;
   void delta_layer(const Round& round, int layer, int index, Workspace& w) const;
-  void mlp(int layer, int rows, Workspace& w) const;
+  void mlp(const Round& round, int layer, Workspace& w) const;
 
   ModelConfig config_;
   ModelWeights weights_;

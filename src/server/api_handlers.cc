@@ -2,6 +2,7 @@
 #include "server/api_state.h"
 #include "server/completion_schema.h"
 #include "server/json_parse.h"
+#include "server/receipt.h"
 
 namespace steadfast {
 
@@ -239,9 +240,10 @@ void handle_detokenize(ApiState& state, const httplib::Request& request, httplib
 
 Json model_json(const ApiState& state) {
   const ModelCard& card = state.service.card();
-  return {{"id", state.model_name},  {"object", "model"},     {"created", card.created},
-          {"owned_by", "steadfast"}, {"family", card.family}, {"max_model_len", card.window},
-          {"digest", card.digest}};
+  return {{"id", state.model_name},  {"object", "model"},
+          {"created", card.created}, {"owned_by", "steadfast"},
+          {"family", card.family},   {"max_model_len", card.window},
+          {"digest", card.digest},   {"arithmetic", to_json(card.arithmetic)}};
 }
 
 Json models_json(const ApiState& state) { return {{"object", "list"}, {"data", Json::array({model_json(state)})}}; }

@@ -45,6 +45,7 @@ Json shortest(float value) { return Json::parse(fmt::format("{}", value), nullpt
 Json to_json(const Arithmetic& arithmetic) {
   return {{"target", arithmetic.target},
           {"act", arithmetic.act},
+          {"prompt_act", arithmetic.prompt_act},
           {"kv_dtype", arithmetic.kv_dtype},
           {"version", arithmetic.version}};
 }

@@ -12,7 +12,7 @@ namespace steadfast {
 // Of one choice, before its reply: all that the reply depends on, as used.
 struct Receipt {
   Json content;                     // the request in its canonical form: see request_digest()
-  Json arithmetic;                  // {"target", "act", "kv_dtype", "version"}
+  Json arithmetic;                  // {"target", "act", "prompt_act", "kv_dtype", "version"}
   std::optional<std::int64_t> now;  // where the template asked for the time
 };
 

@@ -43,7 +43,7 @@ Result<Reply> redraw(const LoadedModel& loaded, const Request& request, const Re
   for (int first = 0; first < count; first += chunk) {
     const int rows = std::min(chunk, count - first);
     Round round;
-    round.add(**state, first, all.data() + first, rows);
+    round.add(**state, first, all.data() + first, rows, static_cast<int>(request.prompt.size()));
     for (int i = std::max(0, drawing - first); i < rows; ++i) round.logit_rows.push_back(i);
     if (auto status = model.forward(round, **workspace); !status) return status;
     const int draws = static_cast<int>(round.logit_rows.size());

@@ -126,7 +126,7 @@ class RowRun {
         member.taken.positions.push_back(position);
         takers.push_back(&member.taken);
       }
-      round.add(*member.state, member.done, share.ids.data(), count);
+      round.add(*member.state, member.done, share.ids.data(), count, member.script->prompt);
       shares.push_back(std::move(share));
     }
     if (shares.empty()) return Status::ok();  // all that is left joins later

@@ -20,6 +20,7 @@ struct StreamScript {
   int joins = 0;                // the round in which it starts
   int leaves = 0;               // ends after so many positions, its memory given back; 0: at its end
   std::vector<Detour> detours;  // ascending, none reaching past the ids
+  int prompt = kAllPrompt;      // rows below this position are a prompt's, the others a reply's
 };
 
 // Where the streams' caches lie: a window each, or pages of one pool, in a random order where `scattered`.

@@ -68,6 +68,7 @@ void Trial::size_up() {
     StreamScript script;
     script.ids = some_ids(*loaded_, length, 100 + static_cast<std::uint64_t>(s));
     script.steps = steps[static_cast<std::size_t>(s) % steps.size()];
+    script.prompt = std::max(1, length * (3 - s % 3) / 4);  // the row law holds for rows in their roles
     rows += script.ids.size();
     crowd_.push_back(std::move(script));
   }

@@ -14,10 +14,12 @@ namespace {
 const std::filesystem::path kTests = std::filesystem::path(STEADFAST_SOURCE_DIR) / "tests";
 const std::filesystem::path kHybrid = kTests / "fixture" / "model", kDense = kTests / "golden" / "qwen3-a";
 
-Verification verified(const std::filesystem::path& model, const VerifyOptions& options, Act act = Act::kInt8) {
+Verification verified(const std::filesystem::path& model, const VerifyOptions& options, Act act = Act::kInt8,
+                      std::optional<Act> prompt_act = std::nullopt) {
   LoadOptions base;
   base.threads = 1;
   base.act = act;
+  base.prompt_act = prompt_act;
   auto result = verify(model, base, options);
   EXPECT_TRUE(result.is_ok()) << result.message();
   return result ? std::move(*result) : Verification{};
@@ -60,6 +62,17 @@ TEST(Verify, SmallWindows) {
   }
 }
 
+// Rows in their roles: what a reply's row computes, a prompt's does not.
+TEST(Verify, HoldsWherePromptsHaveAnArithmeticOfTheirOwn) {
+  TinyModel model = TinyModel::random(9);
+  const TempFolder folder;
+  model.write(folder);
+  const Verification result = verified(folder.path(), {}, Act::kBF16, Act::kInt8);
+  EXPECT_EQ(described(result), "");
+  EXPECT_GT(result.replies(), 100);
+  EXPECT_NE(result.device.find("bf16 activations, of prompts int8"), std::string::npos) << result.device;
+}
+
 TEST(Verify, OneCacheTypeWhereOneIsAsked) {
   TinyModel model = TinyModel::random(8);
   const TempFolder folder;
@@ -78,6 +91,7 @@ struct Plant {
   std::filesystem::path path;
   Fault fault;
   Act act = Act::kInt8;
+  std::optional<Act> prompt_act = std::nullopt;
   friend void PrintTo(const Plant& plant, std::ostream* out) { *out << plant.model << " " << info(plant.fault).name; }
 };
 
@@ -90,6 +104,9 @@ std::vector<Plant> plants() {
   // The least differences, where rounding to bf16 hides most of them.
   for (const Fault fault : {Fault::kSpanBorder, Fault::kThreadSum})
     all.push_back({"hybrid_bf16", kHybrid, fault, Act::kBF16});
+  // Rows of both roles.
+  for (const Fault fault : {Fault::kNeighbourScale, Fault::kSharedWrite})
+    all.push_back({"hybrid_roles", kHybrid, fault, Act::kBF16, Act::kInt8});
   return all;
 }
 
@@ -107,7 +124,7 @@ INSTANTIATE_TEST_SUITE_P(Faults, Planted, testing::ValuesIn(plants()), name_of);
 TEST_P(Planted, IsCaught) {
   VerifyOptions options;
   options.plant = GetParam().fault;
-  const Verification result = verified(GetParam().path, options, GetParam().act);
+  const Verification result = verified(GetParam().path, options, GetParam().act, GetParam().prompt_act);
   EXPECT_EQ(result.cannot_carry, "");
   const Equality* caught = result.first_differing();
   ASSERT_NE(caught, nullptr) << "missed";

@@ -124,7 +124,7 @@ FakeService::FakeService(FakeOptions options)
   card_.name = "fake-model";
   card_.family = "fake";
   card_.digest = "00ff";
-  card_.arithmetic = {"fake", "f32", "f32"};
+  card_.arithmetic = {"fake", "f32", "f32", "f32"};
   card_.vocab_size = static_cast<int>(tokenizer_.vocab_size());
   card_.window = options_.window;
   card_.created = 1700000000;

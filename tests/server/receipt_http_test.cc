@@ -35,7 +35,8 @@ TEST_F(ReceiptTest, TheDigestFollowsFromTheReceipt) {
   const auto canonical = canonical_request(receipt);
   ASSERT_TRUE(canonical);
   EXPECT_EQ(receipt["request_digest"], hex(sha256(canonical->dump())));
-  EXPECT_EQ(receipt["arithmetic"].dump(), R"({"target":"fake","act":"f32","kv_dtype":"f32","version":1})");
+  EXPECT_EQ(receipt["arithmetic"].dump(),
+            R"({"target":"fake","act":"f32","prompt_act":"f32","kv_dtype":"f32","version":1})");
   EXPECT_EQ(receipt["path"].dump(),
             R"({"kv":"whole","prefix_rows":0,"prompt_pieces":1,"rounds":8,"rounds_shared":0,"set_aside":0})");
   EXPECT_FALSE(receipt.contains("now"));

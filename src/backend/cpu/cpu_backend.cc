@@ -24,8 +24,10 @@ class HostMemory : public DeviceMemory {
 }  // namespace
 
 std::string CpuBackend::describe() const {
-  return fmt::format("cpu, {}, {} thread{}, {} activations", kernels_->name, team_.threads(),
-                     team_.threads() == 1 ? "" : "s", to_string(act_));
+  const std::string prompts =
+      prompt_act_ == act_ ? std::string() : fmt::format(", of prompts {}", to_string(prompt_act_));
+  return fmt::format("cpu, {}, {} thread{}, {} activations{}", kernels_->name, team_.threads(),
+                     team_.threads() == 1 ? "" : "s", to_string(act_), prompts);
 }
 
 Result<std::unique_ptr<DeviceMemory>> CpuBackend::allocate(std::size_t bytes) {
@@ -69,7 +71,8 @@ Result<std::unique_ptr<Backend>> make_cpu_backend(const CpuOptions& options) {
     return Status::error("instruction set \"{}\" is unknown or this machine lacks it; use scalar, avx2 or avx512",
                          options.isa);
   const int threads = options.threads > 0 ? options.threads : usable_cores();
-  return std::unique_ptr<Backend>(std::make_unique<cpu::CpuBackend>(*kernels, threads, options.act));
+  return std::unique_ptr<Backend>(
+      std::make_unique<cpu::CpuBackend>(*kernels, threads, options.act, options.prompt_act.value_or(options.act)));
 }
 
 }  // namespace steadfast

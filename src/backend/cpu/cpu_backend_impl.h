@@ -10,11 +10,13 @@ namespace steadfast::cpu {
 
 class CpuBackend : public Backend {
  public:
-  CpuBackend(const Kernels& kernels, int threads, Act act) : kernels_(&kernels), team_(threads), act_(act) {}
+  CpuBackend(const Kernels& kernels, int threads, Act act, Act prompt_act)
+      : kernels_(&kernels), team_(threads), act_(act), prompt_act_(prompt_act) {}
 
   std::string describe() const override;
   std::string target() const override { return "cpu"; }
   Act act() const override { return act_; }
+  Act prompt_act() const override { return prompt_act_; }
   Result<std::unique_ptr<Weight>> pack(const AffineReader& reader, std::span<const int> row_map) override {
     return PackedWeight::from(reader, row_map, team_);
   }
@@ -58,11 +60,11 @@ class CpuBackend : public Backend {
     std::vector<std::int32_t> sums;
   };
   const Quantised& quantised(int group, bool fine) const;
-  void prepare(const Matrix& x, std::span<const LinearJob> jobs);
+  void prepare(const Matrix& x, std::span<const LinearJob> jobs, Act act);
 
   const Kernels* kernels_;
   ThreadTeam team_;
-  Act act_;
+  Act act_, prompt_act_;
   std::vector<Quantised> quantised_;
   std::vector<float> plain_;                 // rows of x side by side, for the f32 kernels
   std::vector<std::vector<float>> scratch_;  // one a thread, for attention

@@ -38,14 +38,14 @@ const CpuBackend::Quantised& CpuBackend::quantised(int group, bool fine) const {
   CHECK(false, "no rows quantised in groups of {}", group);
 }
 
-void CpuBackend::prepare(const Matrix& x, std::span<const LinearJob> jobs) {
+void CpuBackend::prepare(const Matrix& x, std::span<const LinearJob> jobs, Act act) {
   const auto rows = static_cast<std::size_t>(x.rows), width = static_cast<std::size_t>(x.width);
   bool plain = false;
   for (auto& entry : quantised_) entry.group = 0;
   std::size_t used = 0;
   for (const auto& job : jobs) {
     const PackedWeight& weight = packed(job);
-    if (act_ != Act::kInt8 || !weight.is_affine()) {
+    if (act != Act::kInt8 || !weight.is_affine()) {
       plain = true;
       continue;
     }
@@ -71,7 +71,7 @@ void CpuBackend::prepare(const Matrix& x, std::span<const LinearJob> jobs) {
   if (plain_.size() < rows * width) plain_.resize(rows * width);
   for (int row = 0; row < x.rows; ++row) {
     float* to = plain_.data() + static_cast<std::size_t>(row) * width;
-    if (act_ == Act::kBF16)
+    if (act == Act::kBF16)
       kernels_->round_bf16(x.row(row), x.width, to);
     else
       std::copy_n(x.row(row), width, to);
@@ -79,11 +79,12 @@ void CpuBackend::prepare(const Matrix& x, std::span<const LinearJob> jobs) {
 }
 
 void CpuBackend::linear(const Matrix& x, std::span<const LinearJob> jobs) {
-  if (x.rows == 0) return;
-  prepare(x, jobs);
+  if (x.rows == 0 || jobs.empty()) return;
+  const Act act = jobs[0].prompt ? prompt_act_ : act_;
+  prepare(x, jobs, act);
   std::vector<Unit> units;
   plan(jobs, x.rows, team_.threads(), units);
-  const bool round = act_ == Act::kBF16;
+  const bool round = act == Act::kBF16;
   team_.run(static_cast<int>(units.size()), [&](int index, int) {
     const Unit& unit = units[static_cast<std::size_t>(index)];
     const LinearJob& job = jobs[static_cast<std::size_t>(unit.job)];
@@ -92,7 +93,7 @@ void CpuBackend::linear(const Matrix& x, std::span<const LinearJob> jobs) {
     if (!weight.is_affine()) {
       kernels_->linear_dense(weight.dense(), plain_.data(), round, out, unit.first_tile, unit.last_tile, unit.first_row,
                              unit.last_row);
-    } else if (act_ == Act::kInt8) {
+    } else if (act == Act::kInt8) {
       const Quantised& rows = quantised(weight.affine().group, job.fine);
       const QuantRows view{rows.codes.data(), job.fine ? rows.low.data() : nullptr, rows.scales.data(),
                            rows.sums.data()};

@@ -13,6 +13,7 @@ class ForwardingBackend : public Backend {
   std::string describe() const override { return inner_->describe(); }
   std::string target() const override { return inner_->target(); }
   Act act() const override { return inner_->act(); }
+  Act prompt_act() const override { return inner_->prompt_act(); }
   Status check_model(const ModelShapes& shapes) const override { return inner_->check_model(shapes); }
   std::vector<std::pair<std::string, std::string>> kernels(const ModelShapes& shapes) const override {
     return inner_->kernels(shapes);

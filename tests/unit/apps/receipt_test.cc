@@ -55,7 +55,8 @@ TEST_F(Receipts, ASavedReplyIsMadeAgain) {
   const Json saved = made({"--ids", ids_, "--temperature", "0.9", "--top-p", "0.95", "--stop", "zq"});
   EXPECT_EQ(saved["prompt_ids"].size(), 7U);
   EXPECT_FALSE(saved["receipt"].contains("now"));
-  EXPECT_EQ(saved["receipt"]["arithmetic"].dump(), R"({"target":"cpu","act":"int8","kv_dtype":"bf16","version":1})");
+  EXPECT_EQ(saved["receipt"]["arithmetic"].dump(),
+            R"({"target":"cpu","act":"int8","prompt_act":"int8","kv_dtype":"bf16","version":1})");
   EXPECT_EQ(saved["receipt"]["path"]["rounds"], saved["ids"].size());
   for (const std::vector<std::string>& path : {std::vector<std::string>{},
                                                {"--kv", "paged", "--page", "16"},
@@ -69,6 +70,28 @@ TEST_F(Receipts, ASavedReplyIsMadeAgain) {
   EXPECT_TRUE(told["equal"]);
   EXPECT_TRUE(told["made_again"]);
   EXPECT_TRUE(told["compared"]["ids_sha256"]);
+}
+
+TEST_F(Receipts, PromptsOfAnArithmeticOfTheirOwn) {
+  const Json saved = made({"--ids", ids_, "--temperature", "0.9", "--act", "bf16", "--prompt-act", "int8"});
+  EXPECT_EQ(saved["receipt"]["arithmetic"]["act"], "bf16");
+  EXPECT_EQ(saved["receipt"]["arithmetic"]["prompt_act"], "int8");
+  const auto outcome = check(saved, {"--prompt-act", "f32"});  // the receipt's own is used
+  EXPECT_EQ(outcome.status, 0) << outcome.out << outcome.err;
+  Json other = saved;
+  other["receipt"]["arithmetic"]["prompt_act"] = "f64";
+  EXPECT_THAT(check(other).err, HasSubstr("--prompt-act f64"));
+  other["receipt"]["arithmetic"]["prompt_act"] = 8;
+  EXPECT_THAT(check(other).err, HasSubstr("prompt_act is 8"));
+  EXPECT_THAT(generate({"--ids", ids_, "--prompt-act", "int4"}).err, HasSubstr("--prompt-act int4: use int8, bf16 or"));
+}
+
+// Receipts of earlier programs, which had one arithmetic for both.
+TEST_F(Receipts, WithoutAnArithmeticOfPrompts) {
+  Json saved = made({"--ids", ids_, "--act", "bf16"});
+  saved["receipt"]["arithmetic"].erase("prompt_act");
+  const auto outcome = check(saved);
+  EXPECT_EQ(outcome.status, 0) << outcome.out << outcome.err;
 }
 
 TEST_F(Receipts, ChangesAreFound) {

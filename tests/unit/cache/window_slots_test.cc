@@ -68,8 +68,8 @@ class WindowSlotsTest : public testing::TestWithParam<DType> {
   }
 
   // Runs a stream of these tokens in a slot and gives it back; how many positions it found computed.
-  int run(WindowSlots& slots, const CacheShape& shape, const Tokens& tokens, int border = 0) {
-    auto lease = slots.take(tokens, static_cast<int>(tokens.size()) + 10);
+  int run(WindowSlots& slots, const CacheShape& shape, const Tokens& tokens, int border = 0, int prompt = kAllPrompt) {
+    auto lease = slots.take(tokens, static_cast<int>(tokens.size()) + 10, prompt);
     EXPECT_TRUE(lease) << lease.message();
     const int count = static_cast<int>(tokens.size());
     auto cold = std::move(StreamState::create(*backend_, shape, kMost)).value();
@@ -99,6 +99,18 @@ TEST_P(WindowSlotsTest, AResendFindsAllButItsLastToken) {
   EXPECT_EQ(run(slots, dense_, tokens), 39);
   EXPECT_EQ(run(slots, dense_, joined(tokens, {7, 8})), 40);
   EXPECT_EQ(run(slots, dense_, joined(counting(1, 20), {999, 5})), 20);
+}
+
+TEST_P(WindowSlotsTest, RowsOfTheOtherRoleEndThePrefix) {
+  for (const CacheShape& shape : {dense_, hybrid_}) {
+    WindowSlots slots(*backend_, shape, 1, kMost, shape.state_bytes() * 8);
+    const bool hybrid = shape.delta_layers > 0;
+    const Tokens tokens = counting(1, 50);
+    EXPECT_EQ(run(slots, shape, tokens, 16, 40), 0);
+    EXPECT_EQ(run(slots, shape, joined(tokens, {3}), 16, 40), 50) << "the stream itself, computed again";
+    EXPECT_EQ(run(slots, shape, joined(tokens, {3, 4}), 16, 52), hybrid ? 32 : 40) << "its reply is a prompt now";
+    EXPECT_EQ(run(slots, shape, joined(tokens, {3, 4}), 16, 33), hybrid ? 32 : 33) << "its prompt is a reply now";
+  }
 }
 
 TEST_P(WindowSlotsTest, AnotherSlotsPrefixIsCopiedAlsoWhileItRuns) {

@@ -113,6 +113,7 @@ TEST(LoadModel, SaysWhatIsWrongWithThePathOrTheOptions) {
   other.device = "abacus";
   EXPECT_NE(load_model(empty.path(), other).message().find("--device abacus"), std::string::npos);
   EXPECT_NE(parse_act("int4").message().find("--act int4"), std::string::npos);
+  EXPECT_NE(parse_act("int4", "--prompt-act").message().find("--prompt-act int4"), std::string::npos);
   EXPECT_NE(parse_kv_dtype("q4").message().find("--kv-dtype q4"), std::string::npos);
   EXPECT_EQ(*parse_act("bf16"), Act::kBF16);
   EXPECT_EQ(*parse_kv_dtype("f32"), DType::kF32);

@@ -9,7 +9,7 @@ namespace {
 ModelCard card_of() {
   ModelCard card;
   card.digest = "0123456789abcdef0123456789abcdef";
-  card.arithmetic = {"cpu", "int8", "bf16"};
+  card.arithmetic = {"cpu", "int8", "int8", "bf16"};
   card.window = 100;
   return card;
 }
