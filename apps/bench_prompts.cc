@@ -26,12 +26,12 @@ constexpr std::array<const char*, 12> kQuestions = {
 // Sentences of the document before each question: short chats and long contexts beside each other.
 constexpr std::array<int, 12> kSentences = {0, 0, 12, 1, 0, 40, 3, 0, 24, 0, 2, 60};
 
-std::string built_in_text(int index) {
+std::string built_in_text(int index, int sentences) {
   constexpr std::array<const char*, 5> kThings = {"brass lamps", "red kites", "old maps", "clay jars", "quiet clocks"};
   constexpr std::array<const char*, 7> kPlaces = {"Oslo", "Lima", "Kyoto", "Cairo", "Quebec", "Perth", "Accra"};
   const auto kind = static_cast<std::size_t>(index) % kQuestions.size();
   std::string text = index >= static_cast<int>(kQuestions.size()) ? fmt::format("Letter {}. ", index) : "";
-  for (int i = 0; i < kSentences[kind]; ++i) {
+  for (int i = 0; i < sentences; ++i) {
     const auto n = static_cast<std::size_t>(i + index);
     text += fmt::format("Item {}: {} {} were counted in {}. ", i + 1, (n * 37 + 11) % 90 + 5,
                         kThings[n % kThings.size()], kPlaces[n % kPlaces.size()]);
@@ -64,6 +64,13 @@ Result<std::vector<TokenId>> ids_of_entry(const LoadedModel& loaded, const nlohm
   return ids;
 }
 
+// The end of a prompt: its question, and what the template puts behind it.
+void keep_last(std::vector<TokenId>& ids, int longest) {
+  if (static_cast<int>(ids.size()) > longest) ids.erase(ids.begin(), ids.end() - longest);
+}
+
+int usual_sentences(int index) { return kSentences[static_cast<std::size_t>(index) % kSentences.size()]; }
+
 }  // namespace
 
 std::vector<TokenId> arbitrary_ids(int count, int vocab_size, int run) {
@@ -79,14 +86,34 @@ Result<std::vector<std::vector<TokenId>>> varied_prompts(const LoadedModel& load
   std::vector<std::vector<TokenId>> prompts;
   for (int i = 0; i < count; ++i) {
     if (!loaded.tokenizer) {
-      const int sentences = kSentences[static_cast<std::size_t>(i) % kSentences.size()];
-      prompts.push_back(arbitrary_ids(std::min(longest, 9 + i + 14 * sentences), loaded.card.vocab_size, i));
+      const int length = std::min(longest, 9 + i + 14 * usual_sentences(i));
+      prompts.push_back(arbitrary_ids(length, loaded.card.vocab_size, i));
       continue;
     }
-    auto ids = ids_of_text(loaded, built_in_text(i));
+    auto ids = ids_of_text(loaded, built_in_text(i, usual_sentences(i)));
     if (!ids) return ids.status();
-    if (static_cast<int>(ids->size()) > longest) ids->erase(ids->begin(), ids->end() - longest);
+    keep_last(*ids, longest);
     prompts.push_back(std::move(*ids));
+  }
+  return prompts;
+}
+
+Result<std::vector<std::vector<TokenId>>> prompts_of_lengths(const LoadedModel& loaded, std::span<const int> lengths) {
+  std::vector<std::vector<TokenId>> prompts;
+  for (const int length : lengths) {
+    const int index = static_cast<int>(prompts.size());
+    if (!loaded.tokenizer) {
+      prompts.push_back(arbitrary_ids(length, loaded.card.vocab_size, index));
+      continue;
+    }
+    std::vector<TokenId> ids;
+    for (int sentences = length / 8 + 1; static_cast<int>(ids.size()) < length; sentences *= 2) {
+      auto longer = ids_of_text(loaded, built_in_text(index, sentences));
+      if (!longer) return longer.status();
+      ids = std::move(*longer);
+    }
+    keep_last(ids, length);
+    prompts.push_back(std::move(ids));
   }
   return prompts;
 }

@@ -30,6 +30,8 @@ std::vector<TokenId> arbitrary_ids(int count, int vocab_size, int run);
 // `count` prompts of varied lengths, each at most `longest` ids: questions and documents through the model's template,
 // or arbitrary ids where the model has no tokenizer.
 Result<std::vector<std::vector<TokenId>>> varied_prompts(const LoadedModel& loaded, int count, int longest);
+// A prompt of each length, exactly; as varied_prompts() but with as much of a document as it needs.
+Result<std::vector<std::vector<TokenId>>> prompts_of_lengths(const LoadedModel& loaded, std::span<const int> lengths);
 // A JSON array: each entry a user's message (a string), a list of messages, or a list of token ids.
 Result<std::vector<std::vector<TokenId>>> read_prompts(const std::string& path, const LoadedModel& loaded);
 

@@ -196,6 +196,8 @@ class Backend {
   virtual std::vector<OpTime> op_times() const { return {}; }
   // Bytes that weights, caches and workspaces may take in all (engine/memory_plan.h).
   virtual std::size_t memory_bytes() const { return machine_memory(); }
+  // Bytes of the device's memory in use now: a card's by all programs, the machine's by this one.
+  virtual std::size_t memory_used() const { return process_memory(); }
   // What a round costs beside its rows, in rows of a long prompt (schedule/plan.h): reading the weights, mostly.
   virtual int round_cost() const { return 6; }
   // Rows of a round where nobody asks for another number.

@@ -1,4 +1,4 @@
-// Linux: sysconf, and the limits of control groups, version 2 and 1.
+// Linux: sysconf, /proc, and the limits of control groups, version 2 and 1.
 #include "base/machine.h"
 
 #include <unistd.h>
@@ -16,6 +16,12 @@ std::size_t machine_memory() {
     if (std::ifstream file(path); file >> limit && limit > 0) bytes = std::min(bytes, limit);  // "max": not a number
   }
   return bytes;
+}
+
+std::size_t process_memory() {
+  std::size_t all = 0, resident = 0;  // pages
+  std::ifstream("/proc/self/statm") >> all >> resident;
+  return resident * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
 }
 
 }  // namespace steadfast

@@ -17,6 +17,7 @@ class CudaBackend : public Backend {
   std::string target() const override;
   Act act() const override { return Act::kBF16; }
   std::size_t memory_bytes() const override;
+  std::size_t memory_used() const override;
   int round_cost() const override { return 64; }
   int usual_rows() const override { return 2048; }
   std::size_t round_bytes(const RoundLimits& limits) const override;

@@ -115,6 +115,12 @@ std::size_t CudaBackend::memory_bytes() const {
   return total > kReserve ? total - kReserve : 0;
 }
 
+std::size_t CudaBackend::memory_used() const {
+  std::size_t free = 0, total = 0;
+  if (!ready() || cudaMemGetInfo(&free, &total) != cudaSuccess) return 0;
+  return total - free;
+}
+
 std::size_t CudaBackend::round_bytes(const RoundLimits& limits) const {
   return scratch_bytes(recorder_->card(), limits) + query_bytes(limits) + kArena;
 }

@@ -22,6 +22,7 @@ class ForwardingBackend : public Backend {
   std::size_t round_bytes(const RoundLimits& limits) const override { return inner_->round_bytes(limits); }
   int usual_rows() const override { return inner_->usual_rows(); }
   std::size_t memory_bytes() const override { return inner_->memory_bytes(); }
+  std::size_t memory_used() const override { return inner_->memory_used(); }
   int round_cost() const override { return inner_->round_cost(); }
   std::vector<OpTime> op_times() const override { return inner_->op_times(); }
   Status clear(void* device, std::size_t bytes) override { return inner_->clear(device, bytes); }

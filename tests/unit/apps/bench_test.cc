@@ -61,10 +61,63 @@ TEST_F(Bench, ConcurrentTellsSpeedAndEquality) {
   }
 }
 
+TEST_F(Bench, ConcurrentSendsRequestsThroughFewerStreams) {
+  const auto json = json_of(
+      concurrent({"--levels", "1@96:paged,3,2@64:whole", "--requests", "5", "--prompt-tokens", "5,41,17,1,30",
+                  "--tokens", "6", "--reps", "1", "--temperatures", "0.8", "--alone", "--page", "16", "--json"}));
+  EXPECT_EQ(json["prompt_tokens"], nlohmann::json({5, 41, 17, 1, 30}));
+  ASSERT_EQ(json["alone"].size(), 1U);
+  EXPECT_EQ(json["alone"][0]["kv"], "whole");
+  EXPECT_EQ(json["alone"][0]["context"], 96);
+  EXPECT_EQ(json["alone"][0]["streams"], 1);
+  EXPECT_GT(json["alone"][0]["tokens_per_second"].get<double>(), 0);
+  ASSERT_EQ(json["levels"].size(), 3U);
+  const std::vector<std::tuple<std::string, int, int>> expected = {
+      {"paged", 1, 96}, {"whole", 3, 47}, {"whole", 2, 64}};
+  for (std::size_t i = 0; i < 3; ++i) {
+    const auto& level = json["levels"][i];
+    EXPECT_EQ(std::tuple(level["kv"].get<std::string>(), level["streams"].get<int>(), level["context"].get<int>()),
+              expected[i]);
+    EXPECT_EQ(level["requests"], 5);
+    EXPECT_EQ(level["alone"], nlohmann::json({{"equal", 5}, {"of", 5}}));
+  }
+}
+
+// The process holds weights, workspace and, on pages, the pool; windows come with their streams.
+TEST_F(Bench, ConcurrentTellsIdleMemory) {
+  const auto json = json_of(
+      concurrent({"--levels", "2", "--tokens", "4", "--reps", "1", "--temperatures", "0", "--kv", "both", "--json"}));
+  const auto &whole = json["levels"][0], &paged = json["levels"][1];
+  for (const auto& level : {whole, paged}) {
+    const auto& plan = level["memory"];
+    const auto held =
+        plan["weights_bytes"].get<double>() + plan["workspace_bytes"].get<double>() + plan["pool_bytes"].get<double>();
+    EXPECT_GT(level["idle_mib"].get<double>(), held / (1 << 20));
+  }
+  EXPECT_GT(whole["memory"]["windows_bytes"].get<double>(), 0);
+  EXPECT_GT(paged["memory"]["pool_bytes"].get<double>(), 0);
+}
+
+TEST(ParseLevel, TakesStreamsContextAndLayout) {
+  const auto level = parse_level("8@65536:paged");
+  ASSERT_TRUE(level);
+  EXPECT_EQ(level->streams, 8);
+  EXPECT_EQ(level->context, 65536);
+  EXPECT_EQ(level->kv, "paged");
+  EXPECT_EQ(parse_level("12").value().context, 0);
+  EXPECT_EQ(parse_level("12:whole").value().kv, "whole");
+  EXPECT_EQ(parse_level("12@99").value().kv, "");
+  for (const char* word :
+       {"", "0", "-1", "1025", "x", "4@", "4@0", "4@-2:whole", "4:both", "4@9:", "4 ", "4@9:paged,", "99999999999"})
+    EXPECT_FALSE(parse_level(word)) << word;
+}
+
 TEST_F(Bench, ConcurrentPrintsATable) {
   const auto outcome =
       concurrent({"--levels", "2", "--tokens", "4", "--reps", "1", "--temperatures", "0", "--alone", "--serial"});
   EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("idle MiB"));
+  EXPECT_THAT(outcome.out, HasSubstr("alone, 2 replies"));
   EXPECT_THAT(outcome.out, HasSubstr("2/2 alone, 2/2 serial"));
   const auto both =
       concurrent({"--levels", "2", "--tokens", "4", "--reps", "2", "--temperatures", "0", "--kv", "both"});
@@ -82,7 +135,7 @@ TEST_F(Bench, ConcurrentTakesPromptsFromAFile) {
     EXPECT_EQ(outcome.status, 1) << text;
     EXPECT_THAT(outcome.err, HasSubstr(part));
   };
-  refused("[[1]]", "has 1 prompts; 2 streams need as many");
+  refused("[[1]]", "has 1 prompts; 2 requests need as many");
   refused("{}", "must hold a JSON array of prompts");
   refused("[[1], [96]]", "prompt 1: 96 is no token id of this model (0 to 95)");
   refused("[[1], 5]", "prompt 1: it must be a string, messages, or token ids");
@@ -97,6 +150,11 @@ TEST_F(Bench, PromptsAndRepliesMustFitTheWindow) {
       concurrent({"--levels", "1", "--tokens", "4", "--context", "6", "--prompts", write("[[1, 2, 3]]")});
   EXPECT_EQ(small.status, 1);
   EXPECT_THAT(small.err, HasSubstr("prompt 0 has 3 tokens; with 4 more for the reply a window of 6 is too small"));
+  const auto few = concurrent({"--levels", "2", "--tokens", "4", "--prompt-tokens", "3"});
+  EXPECT_EQ(few.status, 1);
+  EXPECT_THAT(few.err, HasSubstr("--prompt-tokens has 1 prompts; 2 requests need as many"));
+  const auto large = concurrent({"--levels", "1@20", "--tokens", "4", "--prompt-tokens", "17"});
+  EXPECT_THAT(large.err, HasSubstr("prompt 0 has 17 tokens; with 4 more for the reply a window of 20 is too small"));
   // Built-in prompts are cut to what fits: the sixth has some 570 ids.
   const auto json = json_of(
       concurrent({"--levels", "6", "--tokens", "100", "--reps", "1", "--temperatures", "0", "--alone", "--json"}));
@@ -111,7 +169,11 @@ TEST_F(Bench, WrongUseIsTwoAndASentence) {
     EXPECT_EQ(outcome.out, "");
     EXPECT_THAT(outcome.err, HasSubstr(part));
   };
-  expect_misuse({"--levels", "0"}, "--levels 0: use 1 to 1024 streams");
+  expect_misuse({"--levels", "0"}, "--levels 0: use STREAMS, ");
+  expect_misuse({"--levels", "1@9:sideways"}, "--levels 1@9:sideways");
+  expect_misuse({"--requests", "-1"}, "--requests -1: use 1 to 4096");
+  expect_misuse({"--prompt-tokens", "3,0"}, "--prompt-tokens 0: a prompt has at least one token");
+  expect_misuse({"--prompt-tokens", "3", "--prompts", "x"}, "--prompts or --prompt-tokens, not both");
   expect_misuse({"--levels", "1,many"}, "--levels");
   expect_misuse({"--tokens", "1"}, "--tokens must be at least 2");
   expect_misuse({"--reps", "0"}, "--reps must be at least 1");
@@ -165,6 +227,12 @@ TEST(BenchOnTheFixture, TextsAndMessagesGoThroughTheTemplate) {
   const auto json = nlohmann::json::parse(outcome.out);
   EXPECT_EQ(json["prompt_tokens"][0], json["prompt_tokens"][1]);
   EXPECT_EQ(json["prompt_tokens"][2], 2);
+  std::vector<std::string> lengths = words;
+  lengths.insert(lengths.end(), {"--levels", "1", "--requests", "3", "--prompt-tokens", "24,700,61", "--temperatures",
+                                 "0", "--alone", "--json"});
+  const auto exact = test::run_command({add_bench}, lengths);
+  EXPECT_EQ(exact.status, 0) << exact.err;
+  EXPECT_EQ(nlohmann::json::parse(exact.out)["prompt_tokens"], nlohmann::json({24, 700, 61}));
   std::vector<std::string> built_in = words;
   built_in.insert(built_in.end(), {"--levels", "2", "--temperatures", "0", "--alone", "--serial", "--kv", "both"});
   const auto both = test::run_command({add_bench}, built_in);
@@ -180,10 +248,10 @@ TEST(CountSame, KeepsTheLeastAndTheFirst) {
   EXPECT_EQ(same.first, "");
   count_same(streams, std::vector<Ids>{{1, 2, 3}, {4, 0, 6}, {7, 8, 0}}, same);
   EXPECT_EQ(same.equal, 1);
-  EXPECT_EQ(same.first, "stream 1 from token 1 on");
+  EXPECT_EQ(same.first, "reply 1 from token 1 on");
   count_same(streams, std::vector<Ids>{{1, 2}, {4, 5, 6}, {7, 8, 9}}, same);
   EXPECT_EQ(same.equal, 1);
-  EXPECT_EQ(same.first, "stream 1 from token 1 on");
+  EXPECT_EQ(same.first, "reply 1 from token 1 on");
 }
 
 }  // namespace
