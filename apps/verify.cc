@@ -177,7 +177,7 @@ void add_verify(CLI::App& app, int& exit_status) {
   auto command = std::make_shared<VerifyCommand>();
   auto* sub = app.add_subcommand("verify", "The row law's equalities, tested to the bit on this machine");
   command->model.add_to(*sub);
-  sub->add_flag("--quick", command->quick, "Less than a minute on a small model (the default)");
+  sub->add_flag("--quick", command->quick, "Seconds on a small model, a minute or more on a larger one (the default)");
   sub->add_flag("--full", command->full, "More streams, longer prompts, over 1,000 replies");
   sub->add_option("--plant", command->plant,
                   "Put a fault into the engine, which the equalities must catch: its name, all, or list");

@@ -28,6 +28,9 @@ Status check_pages(Trial& trial, Equality& row);
 Status check_rolled_back(Trial& trial, Equality& row);
 
 // On replies of the engine (reply_checks.cc).
+// Replies in company, in windows and on pages, by the same model opened under other settings.
+Status compare_replies_of(Trial& trial, Equality& row, const std::shared_ptr<LoadedModel>& other,
+                          const std::string& how);
 Status check_reply_rows(Trial& trial, Equality& row);
 Status check_replies_together(Trial& trial, Equality& row);
 Status check_arrivals(Trial& trial, Equality& row);

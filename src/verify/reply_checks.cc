@@ -49,6 +49,21 @@ bool can_reply(Equality& row, std::span<const Request> requests) {
 
 }  // namespace
 
+Status compare_replies_of(Trial& trial, Equality& row, const std::shared_ptr<LoadedModel>& other,
+                          const std::string& how) {
+  for (const int streams : trial.full() ? std::vector{1, 8, 33} : std::vector{5}) {
+    const auto requests = trial.requests(streams);
+    for (EngineOptions options : {EngineOptions{.streams = streams}, paged(requests, 64, streams)}) {
+      if (requests.empty()) return Status::ok();
+      options.context = trial.context();
+      auto engine = Engine::create(other, options);
+      if (!engine) return engine.status();
+      if (auto status = ask_and_compare(trial, row, **engine, requests, {}, how); !status) return status;
+    }
+  }
+  return Status::ok();
+}
+
 // What the engine drew and how probable it found it, from rows of a prompt that holds the reply.
 Status check_reply_rows(Trial& trial, Equality& row) {
   const auto requests = trial.requests(trial.full() ? 17 : 6);

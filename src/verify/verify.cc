@@ -11,7 +11,7 @@ namespace {
 
 constexpr Check kThreads{"any number of threads", check_threads, Check::Types::kFirst};
 constexpr Check kInstructionSets{"scalar = AVX2 = AVX-512", check_instruction_sets, Check::Types::kFirst};
-constexpr Check kGraphs{"a graph's replay = the launches", check_graphs, Check::Types::kFirst};
+constexpr Check kGraphs{"a graph's replay = the launches", check_graphs, Check::Types::kEvery};
 constexpr Check kPieces{"a prompt in pieces of 1 to 1000 rows = in one piece", check_pieces};
 constexpr Check kTogether{"streams in shared rounds = each alone", check_together};
 constexpr Check kStaggered{"streams that join and leave = each alone", check_staggered};
