@@ -384,6 +384,15 @@ void check() {
   }
 }
 
+// For compute-sanitizer.
+void check_smallest() {
+  for (const Named& named : kShapes) {
+    accuracy(named, Inputs::kRandom, "random", 40, 6e-6);
+    bits(named, 53);
+  }
+  together(kShapes[3]);
+}
+
 void times() {
   for (const int streams : {1, 2, 4, 8, 64}) {
     timing(streams, 1, -1);
@@ -403,6 +412,7 @@ int main(int argc, char** argv) {
   const auto asked = [&](const char* what) {
     return argc < 2 || std::any_of(argv + 1, argv + argc, [&](const char* one) { return std::strcmp(one, what) == 0; });
   };
+  if (argc > 1 && asked("smallest")) steadfast::bench::check_smallest();
   if (asked("check")) steadfast::bench::check();
   if (asked("time")) steadfast::bench::times();
   std::printf("%d failed\n", steadfast::bench::failures);

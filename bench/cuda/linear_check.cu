@@ -261,6 +261,20 @@ void run(Bench& bench, const std::string& name, const std::vector<WeightShape>& 
   if (controls) c.check_controls();
 }
 
+// For compute-sanitizer.
+int check_smallest() {
+  Bench bench(256, 1280);
+  for (const int bits : {2, 3, 4, 5, 6, 8})
+    run(bench, fmt::format("{} bits", bits), {{72, 128 * 3, bits, 64, DType::kBF16}}, 140, {1, 8, 17, 65, 130}, false);
+  run(bench, "groups of 32", {{200, 1152 + 32, 4, 32, DType::kF16}}, 140, {1, 8, 33, 64, 130}, true);
+  run(bench, "several", {{64, 1024}, {24, 1024}, {200, 1024}}, 200, {1, 2, 16, 64, 65, 128, 200}, false);
+  check_embed(bench, {200, 128 * 3, 4, 64, DType::kBF16});
+  check_prologues(bench, 3, 5, 32);
+  check_prologues(bench, 70, 4, 128);
+  std::printf("%s: %d failures\n", failures == 0 ? "all fine" : "FAILED", failures);
+  return failures == 0 ? 0 : 1;
+}
+
 int check() {
   constexpr int kMostRows = 8192;
   Bench bench(kMostRows, 17408);
@@ -296,4 +310,7 @@ int check() {
 }  // namespace
 }  // namespace steadfast::bench
 
-int main() { return steadfast::bench::check(); }
+int main(int argc, char** argv) {
+  const bool smallest = argc > 1 && std::string_view(argv[1]) == "smallest";
+  return smallest ? steadfast::bench::check_smallest() : steadfast::bench::check();
+}
