@@ -28,14 +28,13 @@ Golden read_golden(const std::filesystem::path& folder) {
   return golden;
 }
 
+bool has(Act act) { return act == Act::kBF16 || config().device.value_or("cpu") == "cpu"; }
+
 std::unique_ptr<LoadedModel> load_golden(const std::filesystem::path& path, Act act) {
   LoadOptions options;
   options.threads = 2;
   options.act = act;
-  if (config().device) {  // on a card: its one arithmetic
-    options.device = *config().device;
-    if (options.device != "cpu") options.act = Act::kBF16;
-  }
+  options.device = config().device.value_or("cpu");
   auto loaded = load_model(path, options);
   EXPECT_TRUE(loaded.is_ok()) << loaded.message();
   return loaded ? std::move(*loaded) : nullptr;

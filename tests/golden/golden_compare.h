@@ -18,7 +18,11 @@ struct Golden {
 // golden.json and logits.npy of a model's folder.
 Golden read_golden(const std::filesystem::path& folder);
 
-// Fails the test where the model does not load.
+// Whether the device under test has this arithmetic: the CPU each, a card (STEADFAST_DEVICE) bf16 alone.
+bool has(Act act);
+inline Act finest() { return has(Act::kF32) ? Act::kF32 : Act::kBF16; }
+
+// On the device under test. Fails the test where the model does not load.
 std::unique_ptr<LoadedModel> load_golden(const std::filesystem::path& path, Act act);
 
 // [ids, vocab], in pieces of 64 rows.

@@ -21,13 +21,12 @@ std::vector<LawModel> law_models() {
   return models;
 }
 
+bool on_card() { return config().device.value_or("cpu") != "cpu"; }
+
 std::unique_ptr<LoadedModel> load(const LawModel& model, const Setting& setting) {
   LoadOptions options;
   options.act = setting.act;
-  if (config().device) {  // on a card: its one arithmetic
-    options.device = *config().device;
-    if (options.device != "cpu") options.act = Act::kBF16;
-  }
+  options.device = config().device.value_or("cpu");
   options.threads = setting.threads;
   options.isa = setting.isa;
   options.kv_dtype = setting.kv_dtype;

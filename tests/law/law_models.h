@@ -25,7 +25,10 @@ struct Setting {
   std::optional<DType> kv_dtype;
 };
 
-// Fails the test where the model does not load.
+// Whether the tests run on a card (STEADFAST_DEVICE): it has one arithmetic, bf16.
+bool on_card();
+
+// On the device under test. Fails the test where the model does not load.
 std::unique_ptr<LoadedModel> load(const LawModel& model, const Setting& setting);
 
 // logits_of() that fails the test instead of returning a Status.
