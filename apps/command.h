@@ -28,5 +28,7 @@ int misuse(const std::string& sentence);
 
 // A folder or .gguf file as given, else a name that `pull` has stored; an error says what exists and what to do.
 Result<std::filesystem::path> resolve_model(const std::string& model);
+// Whether resolve_model() takes `model` for a stored name.
+bool is_stored_name(const std::string& model);
 
 }  // namespace steadfast

@@ -20,4 +20,9 @@ Result<fs::path> resolve_model(const std::string& model) {
   return Store(config().models()).resolve(model);
 }
 
+bool is_stored_name(const std::string& model) {
+  std::error_code error;
+  return !model.starts_with("random:") && !fs::exists(model, error);
+}
+
 }  // namespace steadfast

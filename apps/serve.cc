@@ -99,6 +99,7 @@ int run(ServeOptions& options) {
     if (!keys) return misuse(keys.message());
     options.server.api_keys = std::move(*keys);
   }
+  if (options.server.alias.empty() && is_stored_name(options.model.model)) options.server.alias = options.model.model;
   set_up_log();
   raise_file_limit();
   auto loaded = options.model.load();
@@ -154,7 +155,8 @@ void add_serve(CLI::App& app, int& exit_status) {
   command->add_option("--timeout", server.reply_seconds, "Seconds that a reply may take; 0: any time")
       ->check(CLI::Range(0.0, 1e9))
       ->capture_default_str();
-  command->add_option("--alias", server.alias, "The model's name for clients (default: the folder's or file's)");
+  command->add_option("--alias", server.alias,
+                      "The model's name for clients (default: the stored name, else the folder's or file's)");
   command->add_option("--api-key-file", options->api_key_file,
                       "File with one API key a line; without it none is asked for");
   command->add_option("--cors-origin", server.cors_origin, "The web origin whose pages may call, or *; default: none");
