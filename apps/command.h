@@ -20,6 +20,7 @@ void add_verify(CLI::App& app, int& exit_status);
 void add_serve(CLI::App& app, int& exit_status);
 void add_convert(CLI::App& app, int& exit_status);
 void add_bench(CLI::App& app, int& exit_status);
+void add_contract(CLI::App& app, int& exit_status);
 
 // Prints "steadfast: sentence" to standard error and returns 1.
 int fail(const Status& status);

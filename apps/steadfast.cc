@@ -18,6 +18,7 @@ int main(int argc, char** argv) {
   steadfast::add_pull(app, exit_status);
   steadfast::add_convert(app, exit_status);
   steadfast::add_bench(app, exit_status);
+  steadfast::add_contract(app, exit_status);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
