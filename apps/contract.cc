@@ -11,6 +11,7 @@
 
 #include "base/config.h"
 #include "command.h"
+#include "contract/kernel_limits.h"
 #include "engine/devices.h"
 #include "engine/load_model.h"
 
@@ -182,6 +183,75 @@ int bench(const ContractCommand& command) {
   return 0;
 }
 
+Json to_json(const contract::LimitsRecord& record) {
+  Json kernels = Json::array();
+  for (const contract::KernelLimits& one : record.kernels)
+    kernels.push_back({{"source", one.source},
+                       {"kernel", one.kernel},
+                       {"registers", one.registers},
+                       {"stack", one.stack},
+                       {"spill_stores", one.spill_stores},
+                       {"spill_loads", one.spill_loads},
+                       {"shared", one.shared}});
+  return {{"architecture", record.architecture}, {"compiler", record.compiler}, {"kernels", kernels}};
+}
+
+// Rows with a stack or spills: they fail the command.
+int print_records(bool json) {
+  int spilling = 0;
+  Json all = Json::array();
+  for (const contract::LimitsRecord& record : contract::built_in_limits()) {
+    if (!json) fmt::print("{}, nvcc {}\n", record.architecture, record.compiler);
+    for (const contract::KernelLimits& one : record.kernels) {
+      const bool spills = one.stack + one.spill_stores + one.spill_loads > 0;
+      spilling += spills ? 1 : 0;
+      if (!json)
+        fmt::print("  {:>3} registers {:>6} B shared  {} {}{}\n", one.registers, one.shared, one.source, one.kernel,
+                   spills ? "  SPILLS" : "");
+    }
+    all.push_back(to_json(record));
+  }
+  if (json) fmt::print("{}\n", Json{{"spilling", spilling}, {"records", all}}.dump());
+  return spilling > 0 ? 1 : 0;
+}
+
+// The program's own kernels on this card beside its record. They are loaded by running each once.
+int compare_limits(const std::shared_ptr<Backend>& backend, const contract::Options& options, bool json) {
+  if (auto outcome = contract::check(backend, options); !outcome) return fail(outcome.status());
+  auto loaded = contract::loaded_kernels(*backend);
+  if (!loaded) return fail(loaded.status());
+  const contract::LimitsRecord* record = nullptr;
+  for (const contract::LimitsRecord& one : contract::built_in_limits())
+    if (one.architecture == loaded->architecture) record = &one;
+  if (record == nullptr)
+    return fail(Status::error("no record of {}; make it with tools/kernel_limits.py --write", loaded->architecture));
+  const contract::LimitsComparison result = contract::compare(*loaded, *record);
+  if (json) {
+    fmt::print("{}\n", Json{{"architecture", loaded->architecture},
+                            {"compared", result.compared},
+                            {"unknown", result.unknown},
+                            {"wrong", result.wrong},
+                            {"notes", result.notes}}
+                           .dump());
+  } else {
+    for (const std::string& sentence : result.notes) fmt::print("{}\n", sentence);
+    for (const std::string& sentence : result.wrong) fmt::print("WRONG: {}\n", sentence);
+    fmt::print("{}: {} kernels of this program beside the record, {} wrong\n", loaded->architecture, result.compared,
+               result.wrong.size());
+  }
+  return result.wrong.empty() ? 0 : 1;
+}
+
+int limits(const ContractCommand& command) {
+  const std::string device = command.device.empty() ? config().device.value_or(default_device()) : command.device;
+  if (device == "cpu") return print_records(command.json);
+  auto backend = backend_of(command);
+  if (!backend) return fail(backend.status());
+  contract::Options options;
+  options.cases = contract::built_in_cases();
+  return compare_limits(*backend, options, command.json);
+}
+
 CLI::App* add(CLI::App& app, const char* name, const char* sentence, const std::shared_ptr<ContractCommand>& command,
               int (*run)(const ContractCommand&), int& exit_status) {
   auto* sub = app.add_subcommand(name, sentence);
@@ -219,6 +289,10 @@ void add_contract(CLI::App& app, int& exit_status) {
   auto* check_sub =
       add(*sub, "check", "Each kernel through its gates; exit status 1 if one is red", command, check, exit_status);
   add_device(*check_sub, *command), add_selection(*check_sub, *command);
+  auto* limits_sub =
+      add(*sub, "limits", "Registers, stack and spills: the records; on a card, its own kernels beside them", command,
+          limits, exit_status);
+  limits_sub->add_option("--device", command->device, "cpu: print the records; cuda or cuda:NUMBER: compare with them");
   auto* bench_sub =
       add(*sub, "bench", "Times of the cases beside what bytes and operations need", command, bench, exit_status);
   add_device(*bench_sub, *command), add_selection(*bench_sub, *command);

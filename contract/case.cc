@@ -1,5 +1,5 @@
 // Reads the tables line by line; every error names file, line and column.
-#include "case.h"
+#include "contract/case.h"
 
 #include <algorithm>
 #include <charconv>

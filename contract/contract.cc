@@ -1,12 +1,12 @@
 // Picks cases, puts each through its kernel's gates, and turns what a device failed in into a Status.
-#include "contract.h"
+#include "contract/contract.h"
 
 #include <algorithm>
 #include <chrono>
 #include <fstream>
 #include <sstream>
 
-#include "embedded.h"
+#include "contract/embedded.h"
 
 namespace steadfast::contract {
 namespace {
@@ -59,7 +59,8 @@ const std::vector<Case>& built_in_cases() {
 Result<std::vector<Case>> read_cases(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
-  if (!file || !(text << file.rdbuf())) return Status::error("{} cannot be read; give a file of cases", path);
+  if (file) text << file.rdbuf();
+  if (!file || file.bad()) return Status::error("{} cannot be read; give a file of cases", path);
   return parse_cases(text.str(), path, columns_of);
 }
 

@@ -6,7 +6,7 @@
 #include <memory>
 #include <optional>
 
-#include "kernel.h"
+#include "contract/kernel.h"
 
 namespace steadfast::contract {
 

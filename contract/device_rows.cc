@@ -1,10 +1,16 @@
 // Poison is laid by a copy on the device where it is large, so that a check of many calls moves little over the bus.
-#include "device_rows.h"
+#include "contract/device_rows.h"
 
 #include <algorithm>
 #include <cstring>
 
 namespace steadfast::contract {
+
+void settle(Backend& backend, const void* memory) {
+  std::byte one{};
+  need(backend.finish());
+  need(backend.download(&one, memory, 1));
+}
 
 Buffer::Buffer(Backend& backend, std::size_t bytes, std::uint8_t fill)
     : backend_(&backend), bytes_((bytes + 255) / 256 * 256), fill_(fill) {
@@ -34,13 +40,18 @@ std::vector<std::byte> Buffer::download() const {
 
 void Buffer::reset(std::size_t bytes) {
   bytes = std::min(bytes, bytes_);
-  if (fill_ == 0) return need(backend_->clear(data(), bytes));
+  if (bytes == 0) return;
+  if (fill_ == 0) {
+    need(backend_->clear(data(), bytes));
+    return settle(*backend_, data());
+  }
   if (pristine_ == nullptr) {
     pristine_ = need(backend_->allocate(bytes_));
     const std::vector<std::uint8_t> fill(bytes_, fill_);
     need(backend_->upload(pristine_->data(), fill.data(), bytes_));
   }
   need(backend_->copy(data(), pristine_->data(), bytes));
+  settle(*backend_, data());  // the op may come from another backend, in another order of things
 }
 
 bool Buffer::intact() const {

@@ -24,6 +24,9 @@ T need(Result<T> result) {
   return std::move(*result);
 }
 
+// Sends what ops left to do and waits for it; memory: of this backend.
+void settle(Backend& backend, const void* memory);
+
 class Buffer {
  public:
   // fill: every byte to begin with, and after reset().

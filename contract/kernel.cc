@@ -1,5 +1,5 @@
 // The verdicts of a case, and the list of kernels.
-#include "kernel.h"
+#include "contract/kernel.h"
 
 #include <algorithm>
 #include <bit>
@@ -65,14 +65,15 @@ void Gates::control(const std::string& what, bool red) {
     find(fmt::format("the planted fault \"{}\" was not caught", what));
 }
 
-void reserve(Backend& backend, RoundLimits limits) {
+void reserve(Context& context, RoundLimits limits) {
   limits.rows = std::max(limits.rows, 1);
   limits.logit_rows = std::max(limits.logit_rows, 1);
   limits.vocab = std::max(limits.vocab, 16);
   limits.widest = std::max(limits.widest, 64);
   limits.positions = std::max<std::size_t>(limits.positions, 64);
   if (limits.shapes.attention.heads == 0) limits.shapes.attention = {1, 1, 64, 1};
-  need(backend.reserve_round(limits));
+  need(context.backend.reserve_round(limits));
+  for (const Schedule& schedule : context.schedules) need(schedule.backend->reserve_round(limits));
 }
 
 std::int64_t differing(const float* got, const float* want, std::size_t count) {

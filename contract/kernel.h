@@ -5,9 +5,9 @@
 #include <functional>
 #include <span>
 
-#include "case.h"
-#include "device_rows.h"
-#include "random.h"
+#include "contract/case.h"
+#include "contract/device_rows.h"
+#include "contract/random.h"
 
 namespace steadfast::contract {
 
@@ -105,8 +105,8 @@ struct Kernel {
   Status (*supported)(Context& context, const Case& of) = nullptr;
 };
 
-// Takes the backend's memory for rounds within these limits.
-void reserve(Backend& backend, RoundLimits limits);
+// Takes the memory for rounds within these limits, of the backend and of those beside it.
+void reserve(Context& context, RoundLimits limits);
 
 // All kernels, in the order of the table.
 const std::vector<Kernel>& all_kernels();

@@ -1,5 +1,5 @@
 // The caches of the contract, read element by element.
-#include "kv_problem.h"
+#include "contract/kv_problem.h"
 
 #include <algorithm>
 #include <bit>
@@ -213,7 +213,7 @@ void store(Backend& backend, const KvShape& shape, const std::vector<Stream>& st
     };
     const InputRows keys(backend, part(stream.keys), width), values(backend, part(stream.values), width);
     backend.store_kv(keys.matrix(0, cut.rows), values.matrix(0, cut.rows), cache.view(cut.stream), cut.first);
-    need(backend.finish());
+    settle(backend, keys.matrix(0, 1).data);
   }
 }
 
@@ -236,7 +236,7 @@ std::vector<float> attend(Backend& backend, const KvShape& shape, const std::vec
   OutputRows out(backend, rows, shape.query_width());
   out.poison(rows);
   backend.attention(in.matrix(0, rows), shape.attention(), pieces, views, out.matrix(rows));
-  need(backend.finish());
+  settle(backend, in.matrix(0, 1).data);
   auto result = out.take(rows, damage);
   if (!in.intact() || !cache.intact()) damage = true;
   return result;

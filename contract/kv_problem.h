@@ -3,7 +3,7 @@
 // (CPU: cache/cache_view.h; CUDA: backend/cuda/kv_pieces.h), written here a second time, independently of the kernels.
 #pragma once
 
-#include "kernel.h"
+#include "contract/kernel.h"
 
 namespace steadfast::contract {
 

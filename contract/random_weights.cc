@@ -1,5 +1,5 @@
 // Scales and biases are exact in their type, as those of files are.
-#include "random_weights.h"
+#include "contract/random_weights.h"
 
 #include <bit>
 #include <cmath>

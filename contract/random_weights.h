@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "kernel.h"
+#include "contract/kernel.h"
 
 namespace steadfast::contract {
 

@@ -2,7 +2,7 @@
 // batch size at the beginning, the middle and the end of the case, every schedule; float64; controls.
 #pragma once
 
-#include "kernel.h"
+#include "contract/kernel.h"
 
 namespace steadfast::contract {
 
@@ -16,6 +16,7 @@ struct RowOp {
   std::vector<float> before = {};
   int gap = 16;
   int reference_rows = 64;  // spread over the case
+  std::string kernel = {};  // schedules of this kernel alone count too
 };
 
 // Outputs of the rows alone; the gates' verdicts on them.

@@ -1,6 +1,6 @@
 // The CPU's other ways: its other instruction sets, and another number of threads.
 #include "backend/cpu/cpu_backend.h"
-#include "contract.h"
+#include "contract/contract.h"
 
 namespace steadfast::contract {
 
@@ -9,11 +9,18 @@ std::vector<Schedule> cpu_schedules(Backend& backend) {
   const std::string here = backend.describe();
   for (const char* isa : {"scalar", "avx2", "avx512"}) {
     if (here.find(isa) != std::string::npos) continue;
-    auto other = make_cpu_backend({1, backend.act(), isa});
+    CpuOptions options;
+    options.threads = 1;
+    options.act = backend.act();
+    options.isa = isa;
+    auto other = make_cpu_backend(options);
     // Without vectors many rows take long and show nothing that few do not.
     if (other) schedules.push_back({isa, std::move(*other), 1, 17, ""});
   }
-  auto threads = make_cpu_backend({3, backend.act(), ""});
+  CpuOptions options;
+  options.threads = 3;
+  options.act = backend.act();
+  auto threads = make_cpu_backend(options);
   need(threads.status());
   schedules.push_back({"3 threads", std::move(*threads), 2, 1 << 30, ""});
   return schedules;

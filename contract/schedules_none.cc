@@ -1,5 +1,5 @@
 // A build without CUDA has no card's schedules.
-#include "contract.h"
+#include "contract/contract.h"
 
 namespace steadfast::contract {
 

@@ -2,8 +2,8 @@
 // random order, streams together in one round, every schedule.
 #include <algorithm>
 
-#include "../reference/attention.h"
-#include "../row_op.h"
+#include "contract/reference/attention.h"
+#include "contract/row_op.h"
 
 namespace steadfast::contract {
 namespace {
@@ -20,7 +20,7 @@ struct Problem {
     limits.positions = 3 * static_cast<std::size_t>(window) + 3 * 1024;
     limits.shapes.attention = shape.attention();
     limits.shapes.kv_dtype = shape.dtype;
-    reserve(context.backend, limits);
+    reserve(context, limits);
   }
   std::unique_ptr<Cache> cache(Context& context, int page, std::uint64_t seed) const {
     auto cache = std::make_unique<Cache>(context, shape, static_cast<int>(streams.size()), window, page, seed);

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "../reference/delta.h"
-#include "../row_op.h"
+#include "contract/reference/delta.h"
+#include "contract/row_op.h"
 
 namespace steadfast::contract {
 namespace {
@@ -74,7 +74,7 @@ class Check {
     limits.rows = kStreams * rows_;
     limits.shapes.recurrent = true;
     limits.shapes.delta = shape_;
-    reserve(context.backend, limits);
+    reserve(context, limits);
     const auto vector = [&](const std::vector<float>& from) {
       return std::make_unique<DeviceVector>(context.backend, from);
     };
@@ -125,7 +125,7 @@ class Check {
     backend.delta(device_x.matrix(0, rows), device_a.matrix(0, rows), device_b.matrix(0, rows), shape_,
                   {conv_->device(), a_weight_->device(), dt_bias_->device()}, pieces, states, mixed.matrix(rows),
                   out.matrix(rows));
-    need(backend.finish());
+    settle(backend, device_x.matrix(0, 1).data);
     bool damage = !device_x.intact() || !device_a.intact() || !device_b.intact();
     mixed.take(rows, damage);
     auto result = out.take(rows, damage);
@@ -276,7 +276,7 @@ std::vector<Timed> timed(Context& context, const Case& of) {
     limits.rows = all;
     limits.shapes.recurrent = true;
     limits.shapes.delta = shape;
-    reserve(context.backend, limits);
+    reserve(context, limits);
     auto held = std::make_shared<Held>(context.backend, make_inputs(shape, rows, of.text("inputs"), 1));
     const double state = 4.0 * static_cast<double>(shape.state_floats());
     const double bytes = 4.0 * rows * (shape.conv_width() + shape.value_width()) + (rows > 1 ? 2 : 1) * state;

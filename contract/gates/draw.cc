@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "../row_op.h"
+#include "contract/row_op.h"
 
 namespace steadfast::contract {
 namespace {
@@ -43,7 +43,7 @@ class Check {
     RoundLimits limits;
     limits.rows = limits.logit_rows = rows_;
     limits.vocab = width_;
-    reserve(context.backend, limits);
+    reserve(context, limits);
     make_logits(of.text("logits"));
     for (int i = 0; i < 50; ++i) history_.prompt.push_back(i * 37 % vocab_);
     for (int i = 0; i < 30; ++i) history_.reply.push_back(i * i % vocab_);

@@ -1,7 +1,7 @@
 // embed: rows of a table of weights, expanded: fma(code, scale, bias) in float32, exact to the bit on every device
 // (CUDA rounds dense float weights to bf16 when they are loaded).
-#include "../random_weights.h"
-#include "../row_op.h"
+#include "contract/random_weights.h"
+#include "contract/row_op.h"
 
 namespace steadfast::contract {
 namespace {

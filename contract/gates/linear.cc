@@ -1,8 +1,8 @@
 // linear: every form of weights, alone and beside others, after a prologue, with bias and residual.
 #include <cmath>
 
-#include "../reference/linear.h"
-#include "../row_op.h"
+#include "contract/reference/linear.h"
+#include "contract/row_op.h"
 
 namespace steadfast::contract {
 namespace {
@@ -52,7 +52,7 @@ class Problem {
     RoundLimits limits;
     limits.rows = rows_;
     limits.widest = in_;
-    reserve(context.backend, limits);
+    reserve(context, limits);
     for (const WeightForm& form : forms) {
       jobs_.push_back(std::make_unique<Job>(context, form, in_, seed += 1000, !of.is("epilogue", "plain")));
       width_ += form.out;
@@ -65,6 +65,7 @@ class Problem {
     RowOp op;
     op.rows = rows_;
     op.width = width_;
+    op.kernel = "linear";
     op.gap = 5;  // no stride that kernels might like
     op.reference_rows = 0;
     if (adds_) op.before = random_rows(rows_, width_, 99);

@@ -3,7 +3,7 @@
 // a sum: gamma_2 of their magnitudes.
 #include <cmath>
 
-#include "../row_op.h"
+#include "contract/row_op.h"
 
 namespace steadfast::contract {
 namespace {
@@ -78,7 +78,7 @@ RowOp rotation(Problem& problem, const std::vector<float>& cosine, const std::ve
 
 void check_table(Context& context, Problem& problem, Gates& gates) {
   problem.make_table(context.backend, 0, problem.rows);
-  need(context.backend.finish());
+  settle(context.backend, problem.cosine.data());
   const auto cosine = problem.table(true), sine = problem.table(false);
   Share share;
   for (int row = 0; row < problem.rows; ++row)
@@ -98,7 +98,7 @@ void check_table(Context& context, Problem& problem, Gates& gates) {
     problem.sine.reset(problem.sine.bytes());
     for (int first = 0; first < problem.rows; first += pieces)
       problem.make_table(backend, first, std::min(pieces, problem.rows - first));
-    need(backend.finish());
+    settle(backend, problem.cosine.data());
     gates.equal(what, problem.table(true).data(), cosine.data(), problem.rows, problem.half);
     gates.equal(what, problem.table(false).data(), sine.data(), problem.rows, problem.half);
     gates.untouched(what, !problem.cosine.intact() || !problem.sine.intact());

@@ -4,7 +4,7 @@
 // quotient. exp flushes results below 2^-126, which is worth 1e-35 of the factor beside it.
 #include <cmath>
 
-#include "../row_op.h"
+#include "contract/row_op.h"
 
 namespace steadfast::contract {
 namespace {

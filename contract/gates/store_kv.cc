@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "../kv_problem.h"
+#include "contract/kv_problem.h"
 
 namespace steadfast::contract {
 namespace {
@@ -22,7 +22,7 @@ struct Problem {
     limits.positions = static_cast<std::size_t>(positions) * 2;
     limits.shapes.attention = shape.attention();
     limits.shapes.kv_dtype = shape.dtype;
-    reserve(context.backend, limits);
+    reserve(context, limits);
     for (const Stream& stream : streams)
       for (int p = 0; p < stream.positions; ++p)
         append_rounded(shape, stream.keys.data() + static_cast<std::ptrdiff_t>(p) * shape.kv_width(),
@@ -110,7 +110,7 @@ std::vector<std::byte> rotate(Context& context, Problem& problem, Backend& backe
     backend.rotate_and_store(queries.matrix(0, cut.rows), keys.matrix(0, cut.rows), values.matrix(0, cut.rows),
                              shape.attention(), {query_norm.device(), key_norm.device(), kEps},
                              {cosine.device(), sine.device(), fused.dims}, {&one, 1}, {&view, 1});
-    need(backend.finish());
+    settle(backend, keys.matrix(0, 1).data);
     gates.untouched("rotate_and_store", !queries.intact() || !keys.intact() || !values.intact() || !cache.intact());
   }
   return cache.contents(0, problem.positions);

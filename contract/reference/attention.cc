@@ -1,5 +1,5 @@
 // The plain softmax in double.
-#include "attention.h"
+#include "contract/reference/attention.h"
 
 #include <cmath>
 

@@ -9,7 +9,7 @@
 // products and the folds.
 #pragma once
 
-#include "../kv_problem.h"
+#include "contract/kv_problem.h"
 
 namespace steadfast::contract {
 

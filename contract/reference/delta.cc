@@ -1,10 +1,10 @@
 // The step form of one head, column by column of the state; the bounds of delta.h beside it.
-#include "delta.h"
+#include "contract/reference/delta.h"
 
 #include <array>
 #include <cmath>
 
-#include "delta_rows.h"
+#include "contract/reference/delta_rows.h"
 
 namespace steadfast::contract {
 namespace {

@@ -12,7 +12,7 @@
 //   taken as two bf16 is off by 2^-16, a product of two such by 2^-14; k16 steps of sums by 2^-22 each.
 #pragma once
 
-#include "../kernel.h"
+#include "contract/kernel.h"
 
 namespace steadfast::contract {
 

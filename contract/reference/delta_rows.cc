@@ -1,9 +1,9 @@
 // Convolution, silu, norms and gates of one head.
-#include "delta_rows.h"
+#include "contract/reference/delta_rows.h"
 
 #include <cmath>
 
-#include "../random_weights.h"
+#include "contract/random_weights.h"
 
 namespace steadfast::contract {
 namespace {

@@ -1,7 +1,7 @@
 // What the recurrence of one head reads, in float64, with the errors of an arithmetic: see delta.h.
 #pragma once
 
-#include "delta.h"
+#include "contract/reference/delta.h"
 
 namespace steadfast::contract {
 

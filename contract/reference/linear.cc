@@ -1,5 +1,5 @@
 // Rows are quantised here as docs/arithmetic.md says, independently of the kernels.
-#include "linear.h"
+#include "contract/reference/linear.h"
 
 #include <cmath>
 

@@ -9,7 +9,7 @@
 // Bias and residual: a rounding each.
 #pragma once
 
-#include "../random_weights.h"
+#include "contract/random_weights.h"
 
 namespace steadfast::contract {
 

@@ -13,6 +13,8 @@ class CudaBackend : public Backend {
   static Result<std::unique_ptr<Backend>> create(const CudaOptions& options);
   ~CudaBackend() override;
 
+  Recorder& recorder() { return *recorder_; }  // for the contract, which forces schedules
+
   std::string describe() const override;
   std::string target() const override;
   Act act() const override { return Act::kBF16; }

@@ -8,7 +8,7 @@ namespace steadfast {
 
 class ForwardingBackend : public Backend {
  public:
-  explicit ForwardingBackend(std::unique_ptr<Backend> inner) : inner_(std::move(inner)) {}
+  explicit ForwardingBackend(std::shared_ptr<Backend> inner) : inner_(std::move(inner)) {}
 
   std::string describe() const override { return inner_->describe(); }
   std::string target() const override { return inner_->target(); }
@@ -78,7 +78,7 @@ class ForwardingBackend : public Backend {
   void write(const std::vector<float>& values, const Matrix& matrix);
 
  private:
-  std::unique_ptr<Backend> inner_;
+  std::shared_ptr<Backend> inner_;
 };
 
 }  // namespace steadfast

@@ -65,6 +65,16 @@ TEST(ContractCommand, RefusesWhatItDoesNotKnow) {
   EXPECT_EQ(run({}).status, 2);
 }
 
+TEST(ContractCommand, PrintsTheRecordsOfLimits) {
+  const test::Outcome outcome = run({"limits", "--device", "cpu"});
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_THAT(outcome.out, HasSubstr("sm_90a, nvcc"));
+  EXPECT_THAT(outcome.out, HasSubstr("attention_hopper.cu"));
+  const auto json = nlohmann::json::parse(run({"limits", "--device", "cpu", "--json"}).out);
+  EXPECT_EQ(json["spilling"], 0);
+  EXPECT_EQ(json["records"].size(), 6u);
+}
+
 TEST(ContractCommand, TimesCasesBesideTheirFloors) {
   const test::Outcome outcome =
       run({"bench", "--device", "cpu", "--threads", "1", "--smallest", "--kernel", "rms_norm", "--json"});

@@ -11,12 +11,18 @@
 namespace steadfast::contract {
 namespace {
 
-std::unique_ptr<Backend> cpu() { return std::move(*make_cpu_backend({1, Act::kBF16, ""})); }
+std::unique_ptr<Backend> cpu() {
+  CpuOptions options;
+  options.threads = 1;
+  options.act = Act::kBF16;
+  return std::move(*make_cpu_backend(options));
+}
 
 class Wrong : public ForwardingBackend {
  public:
   Wrong() : ForwardingBackend(cpu()) {}
   using ForwardingBackend::linear;
+  void linear(const LinearInput& input, std::span<const LinearJob> jobs) override { linear_in_parts(input, jobs); }
 
  protected:
   // The next float: the least difference that bits can show.
@@ -66,7 +72,7 @@ TEST(Gates, LetTheTrueKernelsThrough) {
 // The last row of a call of many rows, off by one bit: within every bound, but not the row alone.
 TEST(Gates, SeeOneBitThatFollowsTheBatch) {
   struct Fault : Wrong {
-    using ForwardingBackend::linear;
+    using Wrong::linear;
     void linear(const Matrix& x, std::span<const LinearJob> jobs) override {
       Wrong::linear(x, jobs);
       if (x.rows > 64) nudge(jobs[0].out.row(x.rows - 1)[0]);
@@ -93,7 +99,7 @@ TEST(Gates, SeeAnErrorThatEveryRowHas) {
   };
   expect(run(std::make_unique<Fault>(), "rms_norm"), {.error = true});
   struct Dropped : Wrong {
-    using ForwardingBackend::linear;
+    using Wrong::linear;
     void linear(const Matrix& x, std::span<const LinearJob> jobs) override {
       std::vector<LinearJob> without(jobs.begin(), jobs.end());
       for (LinearJob& job : without) job.bias = nullptr;
