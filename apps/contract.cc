@@ -215,10 +215,9 @@ int print_records(bool json) {
   return spilling > 0 ? 1 : 0;
 }
 
-// The program's own kernels on this card beside its record. They are loaded by running each once.
-int compare_limits(const std::shared_ptr<Backend>& backend, const contract::Options& options, bool json) {
-  if (auto outcome = contract::check(backend, options); !outcome) return fail(outcome.status());
-  auto loaded = contract::loaded_kernels(*backend);
+// The program's own kernels on this card beside its record.
+int compare_limits(Backend& backend, bool json) {
+  auto loaded = contract::loaded_kernels(backend);
   if (!loaded) return fail(loaded.status());
   const contract::LimitsRecord* record = nullptr;
   for (const contract::LimitsRecord& one : contract::built_in_limits())
@@ -247,9 +246,7 @@ int limits(const ContractCommand& command) {
   if (device == "cpu") return print_records(command.json);
   auto backend = backend_of(command);
   if (!backend) return fail(backend.status());
-  contract::Options options;
-  options.cases = contract::built_in_cases();
-  return compare_limits(*backend, options, command.json);
+  return compare_limits(**backend, command.json);
 }
 
 CLI::App* add(CLI::App& app, const char* name, const char* sentence, const std::shared_ptr<ContractCommand>& command,

@@ -33,7 +33,7 @@ struct LoadedKernels {
   std::string architecture, compiler;  // of the card ("sm_90a"), of this program
   std::vector<LoadedKernel> kernels;
 };
-// All kernels of the source files of which this backend has run at least one. Fails where it is no card's.
+// All kernels that this program carries for the backend's card. Fails where it is no card's.
 Result<LoadedKernels> loaded_kernels(Backend& backend);
 
 struct LimitsComparison {

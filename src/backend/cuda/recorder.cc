@@ -122,7 +122,6 @@ void Recorder::end() {
 
 Status Recorder::send(const std::byte* at) {
   const Launch& launch = *launch_at(at);
-  kernels_.insert(launch.kernel);
   if (launch.shared > 0 && prepared_.insert(launch.kernel).second) {
     // Once a kernel: room for whatever it may ask for later, beside its static shared memory.
     cudaFuncAttributes own{};

@@ -99,8 +99,6 @@ class Recorder {
   std::size_t graphs() const { return graphs_.size(); }
   std::uint64_t replays() const { return replays_; }
   std::uint64_t launches() const { return launched_; }
-  // Kernels that were launched or captured since create().
-  const std::set<const void*>& kernels() const { return kernels_; }
 
   // Milliseconds and launches of each name since create(); `timed` alone.
   struct Time {
@@ -167,7 +165,6 @@ class Recorder {
   bool begun_ = false;               // this run has sent its first segment
   Status status_;                    // of this run's earlier segments
   std::unordered_map<std::uint64_t, Graph> graphs_;
-  std::set<const void*> kernels_;
   std::set<const void*> prepared_;  // kernels whose shared memory limit was raised
   std::uint64_t clock_ = 0, replays_ = 0, launched_ = 0;
   std::map<std::string, Time> times_;
