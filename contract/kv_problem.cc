@@ -205,15 +205,18 @@ std::vector<double> stored_values(const KvShape& shape, const float* row) {
 void store(Backend& backend, const KvShape& shape, const std::vector<Stream>& streams, Cache& cache,
            const std::vector<Cut>& cuts) {
   const int width = shape.kv_width();
+  std::unique_ptr<InputRows> keys, values;
+  int held = -1;
   for (const Cut& cut : cuts) {
-    const Stream& stream = streams[static_cast<std::size_t>(cut.stream)];
-    const auto part = [&](const std::vector<float>& all) {
-      const auto from = all.begin() + static_cast<std::ptrdiff_t>(cut.first) * width;
-      return std::vector<float>(from, from + static_cast<std::ptrdiff_t>(cut.rows) * width);
-    };
-    const InputRows keys(backend, part(stream.keys), width), values(backend, part(stream.values), width);
-    backend.store_kv(keys.matrix(0, cut.rows), values.matrix(0, cut.rows), cache.view(cut.stream), cut.first);
-    settle(backend, keys.matrix(0, 1).data);
+    if (cut.stream != held) {
+      const Stream& stream = streams[static_cast<std::size_t>(cut.stream)];
+      keys = std::make_unique<InputRows>(backend, stream.keys, width);
+      values = std::make_unique<InputRows>(backend, stream.values, width);
+      held = cut.stream;
+    }
+    backend.store_kv(keys->matrix(cut.first, cut.rows), values->matrix(cut.first, cut.rows), cache.view(cut.stream),
+                     cut.first);
+    settle(backend, keys->matrix(0, 1).data);
   }
 }
 

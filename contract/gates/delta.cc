@@ -2,6 +2,7 @@
 // 64, 256 and random rows, streams together in shared rounds, rows taken back, every schedule.
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "contract/reference/delta.h"
 #include "contract/row_op.h"
@@ -78,6 +79,9 @@ class Check {
     const auto vector = [&](const std::vector<float>& from) {
       return std::make_unique<DeviceVector>(context.backend, from);
     };
+    for (const DeltaInputs& in : inputs_) device_.push_back(std::make_unique<Inputs>(context.backend, in));
+    mixed_ = std::make_unique<OutputRows>(context.backend, limits.rows, shape_.conv_width(), 0);
+    out_ = std::make_unique<OutputRows>(context.backend, limits.rows, shape_.value_width());
     conv_ = vector(inputs_[0].conv), a_weight_ = vector(inputs_[0].a_weight), dt_bias_ = vector(inputs_[0].dt_bias);
   }
 
@@ -99,36 +103,55 @@ class Check {
  private:
   int length(int s) const { return inputs_[static_cast<std::size_t>(s)].rows; }
 
+  // A stream's inputs on the device.
+  struct Inputs {
+    Inputs(Backend& backend, const DeltaInputs& in)
+        : x(backend, in.x, in.shape.conv_width()),
+          a(backend, in.a, in.shape.value_heads),
+          b(backend, in.b, in.shape.value_heads) {}
+    InputRows x, a, b;
+    bool intact() const { return x.intact() && a.intact() && b.intact(); }
+  };
+
+  // The parts' rows one after another.
+  DeltaInputs gathered(const std::vector<Part>& parts) const {
+    DeltaInputs all;
+    all.shape = shape_;
+    for (const Part& part : parts) {
+      const DeltaInputs& in = inputs_[static_cast<std::size_t>(part.source)];
+      const auto append = [&part](std::vector<float>& to, const std::vector<float>& from, int width) {
+        const auto at = from.begin() + static_cast<std::ptrdiff_t>(part.first) * width;
+        to.insert(to.end(), at, at + static_cast<std::ptrdiff_t>(part.rows) * width);
+      };
+      append(all.x, in.x, shape_.conv_width());
+      append(all.a, in.a, shape_.value_heads);
+      append(all.b, in.b, shape_.value_heads);
+    }
+    return all;
+  }
+
   // One round; the rows of all parts in order, [rows][value_width].
   std::vector<float> round(Backend& backend, const std::vector<Part>& parts, const std::string& what) {
-    std::vector<float> x, a, b;
     std::vector<Piece> pieces;
     std::vector<DeltaState> states;
     int rows = 0;
     for (const Part& part : parts) {
-      const DeltaInputs& in = inputs_[static_cast<std::size_t>(part.source)];
-      const auto append = [&](std::vector<float>& to, const std::vector<float>& from, int width) {
-        const auto at = from.begin() + static_cast<std::ptrdiff_t>(part.first) * width;
-        to.insert(to.end(), at, at + static_cast<std::ptrdiff_t>(part.rows) * width);
-      };
-      append(x, in.x, shape_.conv_width());
-      append(a, in.a, shape_.value_heads);
-      append(b, in.b, shape_.value_heads);
       pieces.push_back({nullptr, rows, part.rows, part.position});
       states.push_back(part.state->view());
       rows += part.rows;
     }
-    const InputRows device_x(backend, std::move(x), shape_.conv_width()),
-        device_a(backend, std::move(a), shape_.value_heads), device_b(backend, std::move(b), shape_.value_heads);
-    OutputRows mixed(backend, rows, shape_.conv_width(), 0), out(backend, rows, shape_.value_width());
-    mixed.poison(rows), out.poison(rows);
-    backend.delta(device_x.matrix(0, rows), device_a.matrix(0, rows), device_b.matrix(0, rows), shape_,
-                  {conv_->device(), a_weight_->device(), dt_bias_->device()}, pieces, states, mixed.matrix(rows),
-                  out.matrix(rows));
-    settle(backend, device_x.matrix(0, 1).data);
-    bool damage = !device_x.intact() || !device_a.intact() || !device_b.intact();
-    mixed.take(rows, damage);
-    auto result = out.take(rows, damage);
+    std::optional<Inputs> of_round;
+    if (parts.size() > 1) of_round.emplace(backend, gathered(parts));
+    const Inputs& in = of_round ? *of_round : *device_[static_cast<std::size_t>(parts[0].source)];
+    const int first = of_round ? 0 : parts[0].first;
+    mixed_->poison(rows), out_->poison(rows);
+    backend.delta(in.x.matrix(first, rows), in.a.matrix(first, rows), in.b.matrix(first, rows), shape_,
+                  {conv_->device(), a_weight_->device(), dt_bias_->device()}, pieces, states, mixed_->matrix(rows),
+                  out_->matrix(rows));
+    settle(backend, in.x.matrix(0, 1).data);
+    bool damage = !in.intact();
+    mixed_->take(rows, damage);
+    auto result = out_->take(rows, damage);
     for (const Part& part : parts) damage = damage || !part.state->conv.intact() || !part.state->state.intact();
     gates_.untouched(what, damage);
     return result;
@@ -245,6 +268,8 @@ class Check {
   int rows_;
   DeltaShape shape_;
   std::vector<DeltaInputs> inputs_;
+  std::vector<std::unique_ptr<Inputs>> device_;
+  std::unique_ptr<OutputRows> mixed_, out_;
   std::unique_ptr<DeviceVector> conv_, a_weight_, dt_bias_;
   std::vector<std::vector<float>> good_;
 };

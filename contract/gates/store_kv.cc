@@ -96,23 +96,19 @@ std::vector<std::byte> rotate(Context& context, Problem& problem, Backend& backe
   Cache cache(context, shape, 1, problem.positions, page, 9);
   DeviceVector query_norm(backend, fused.query_norm), key_norm(backend, fused.key_norm);
   const int half = fused.dims / 2;
+  const InputRows queries(backend, fused.queries, shape.query_width()), keys(backend, stream.keys, shape.kv_width()),
+      values(backend, stream.values, shape.kv_width()), cosine(backend, fused.cosine, half),
+      sine(backend, fused.sine, half);
   for (const Cut& cut : cut_stream(0, 0, problem.positions, piece, 4)) {
-    const auto part = [&](const std::vector<float>& all, int width) {
-      const auto from = all.begin() + static_cast<std::ptrdiff_t>(cut.first) * width;
-      return std::vector<float>(from, from + static_cast<std::ptrdiff_t>(cut.rows) * width);
-    };
-    InputRows queries(backend, part(fused.queries, shape.query_width()), shape.query_width());
-    InputRows keys(backend, part(stream.keys, shape.kv_width()), shape.kv_width());
-    InputRows values(backend, part(stream.values, shape.kv_width()), shape.kv_width());
-    DeviceVector cosine(backend, part(fused.cosine, half)), sine(backend, part(fused.sine, half));
+    const auto part = [&cut](const InputRows& rows) { return rows.matrix(cut.first, cut.rows); };
     const Piece one{nullptr, 0, cut.rows, cut.first};
     const CacheView view = cache.view(0);
-    backend.rotate_and_store(queries.matrix(0, cut.rows), keys.matrix(0, cut.rows), values.matrix(0, cut.rows),
-                             shape.attention(), {query_norm.device(), key_norm.device(), kEps},
-                             {cosine.device(), sine.device(), fused.dims}, {&one, 1}, {&view, 1});
+    backend.rotate_and_store(part(queries), part(keys), part(values), shape.attention(),
+                             {query_norm.device(), key_norm.device(), kEps},
+                             {part(cosine).data, part(sine).data, fused.dims}, {&one, 1}, {&view, 1});
     settle(backend, keys.matrix(0, 1).data);
-    gates.untouched("rotate_and_store", !queries.intact() || !keys.intact() || !values.intact() || !cache.intact());
   }
+  gates.untouched("rotate_and_store", !queries.intact() || !keys.intact() || !values.intact() || !cache.intact());
   return cache.contents(0, problem.positions);
 }
 
