@@ -53,14 +53,7 @@ void print_json(const ConcurrentOptions& options, const Concurrent& bench) {
   fmt::print("{}\n", json.dump());
 }
 
-void print_line(const Level& level, const std::string& same) {
-  fmt::print("{:<6} {:>4} {:>8} {:>8} {:>9.1f} {:>9.1f} {:>9.1f} {:>9.1f} {:>10.3f} s {:>8.3f} s  {}\n", level.kv,
-             level.temperature, level.streams, level.context, mib(level.idle.device), mib(level.idle.plan.total()),
-             median(level.rates), median(level.stream_rates), median(level.first_tokens),
-             median(level.longest_first_tokens), same);
-}
-
-void print_table(const ConcurrentOptions& options, const Concurrent& bench) {
+void print_heading(const ConcurrentOptions& options, const Concurrent& bench) {
   const ModelCard& card = bench.loaded().card;
   const auto [shortest, longest] = std::minmax_element(bench.prompts().begin(), bench.prompts().end(),
                                                        [](const Ids& a, const Ids& b) { return a.size() < b.size(); });
@@ -69,14 +62,19 @@ void print_table(const ConcurrentOptions& options, const Concurrent& bench) {
              longest->size(), options.tokens, options.reps);
   fmt::print("{:<6} {:>4} {:>8} {:>8} {:>9} {:>9} {:>9} {:>9} {:>22}  {}\n", "kv", "T", "streams", "context",
              "idle MiB", "plan MiB", "tokens/s", "of one", "first token, longest", "same ids");
-  for (const Level& level : bench.references()) print_line(level, fmt::format("alone, {} replies", level.requests));
-  for (const Level& level : bench.levels()) {
-    std::string same;
-    for (const auto& [name, counts] : level.comparisons())
-      same += fmt::format("{}{}/{} {}", same.empty() ? "" : ", ", counts->equal, level.requests, name);
-    if (level.whole.equal >= 0) same += fmt::format("; {:.3f}x whole", level.over_whole);
-    print_line(level, same);
-  }
+}
+
+// A line as soon as it is measured: a run of many levels takes its time.
+void print_line(const Level& level) {
+  std::string same = level.reference ? fmt::format("alone, {} replies", level.requests) : "";
+  for (const auto& [name, counts] : level.comparisons())
+    same += fmt::format("{}{}/{} {}", same.empty() ? "" : ", ", counts->equal, level.requests, name);
+  if (level.whole.equal >= 0) same += fmt::format("; {:.3f}x whole", level.over_whole);
+  fmt::print("{:<6} {:>4} {:>8} {:>8} {:>9.1f} {:>9.1f} {:>9.1f} {:>9.1f} {:>10.3f} s {:>8.3f} s  {}\n", level.kv,
+             level.temperature, level.streams, level.context, mib(level.idle.device), mib(level.idle.plan.total()),
+             median(level.rates), median(level.stream_rates), median(level.first_tokens),
+             median(level.longest_first_tokens), same);
+  std::fflush(stdout);
 }
 
 void tell_differences(const Concurrent& bench) {
@@ -155,11 +153,12 @@ int run(const ConcurrentOptions& given, const std::vector<std::string>& levels) 
   auto prompts = prompts_of(options, **loaded);
   if (!prompts) return fail(prompts.status());
   Concurrent bench(options, std::move(*loaded), std::move(*prompts), std::move(layouts));
+  if (!options.json) {
+    print_heading(options, bench);
+    bench.on_level(print_line);
+  }
   if (auto status = bench.run(); !status) return fail(status);
-  if (options.json)
-    print_json(options, bench);
-  else
-    print_table(options, bench);
+  if (options.json) print_json(options, bench);
   tell_differences(bench);
   return bench.all_equal() ? 0 : 1;
 }

@@ -104,7 +104,6 @@ Status Concurrent::run() {
       if (auto status = run_level(spec, temperature); !status) return status;
     }
   }
-  bar_.clear();
   return Status::ok();
 }
 
@@ -194,8 +193,15 @@ Status Concurrent::run_alone(float temperature) {
   level.stream_rates = {median(each.stream_rates)};
   level.first_tokens = {median(each.first_tokens)};
   level.longest_first_tokens = {*std::max_element(each.first_tokens.begin(), each.first_tokens.end())};
-  references_.push_back(std::move(level));
+  level.reference = true;
+  finish(std::move(level), references_);
   return Status::ok();
+}
+
+void Concurrent::finish(Level level, std::vector<Level>& list) {
+  list.push_back(std::move(level));
+  bar_.clear();
+  if (on_level_) on_level_(list.back());
 }
 
 // The layouts take turns, so that what else the machine does meets both.
@@ -216,7 +222,7 @@ Status Concurrent::run_level(const LevelSpec& spec, float temperature) {
     for (std::size_t i = 0; i < levels[0].rates.size(); ++i) ratios.push_back(levels[1].rates[i] / levels[0].rates[i]);
     levels[1].over_whole = median(ratios);
   }
-  std::move(levels.begin(), levels.end(), std::back_inserter(levels_));
+  for (Level& level : levels) finish(std::move(level), levels_);
   return Status::ok();
 }
 

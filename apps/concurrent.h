@@ -52,6 +52,7 @@ struct Level {
   std::string kv;
   float temperature = 0;
   int streams = 0, context = 0, requests = 0;
+  bool reference = false;
   IdleMemory idle;
   std::vector<double> rates, stream_rates, first_tokens, longest_first_tokens;  // one a repetition
   std::vector<Ids> ids;                                                         // of the last repetition, by request
@@ -68,6 +69,8 @@ class Concurrent {
   Concurrent(const ConcurrentOptions& options, std::shared_ptr<LoadedModel> loaded, std::vector<Ids> prompts,
              std::vector<std::string> layouts);
   Status run();
+  // Called when a level, or a reference, is measured and compared; set before run().
+  void on_level(std::function<void(const Level&)> done) { on_level_ = std::move(done); }
 
   const std::vector<Level>& levels() const { return levels_; }
   // Each reply alone, one a temperature: on the first layout, in the first level's context. Empty without --alone.
@@ -87,6 +90,7 @@ class Concurrent {
   Status run_alone(float temperature);
   Status run_level(const LevelSpec& spec, float temperature);
   Status run_repetition(Level& level, std::span<const Request> requests, bool last);
+  void finish(Level level, std::vector<Level>& list);
   Status run_serially(Level& level, Engine& engine, std::span<const Request> requests);
 
   const ConcurrentOptions& options_;
@@ -94,6 +98,7 @@ class Concurrent {
   std::vector<Ids> prompts_;
   std::vector<std::string> layouts_;
   std::vector<Level> levels_, references_;
+  std::function<void(const Level&)> on_level_;
   ProgressBar bar_;
   int context_ = 0, done_ = 0, total_ = 0;  // tokens
 };

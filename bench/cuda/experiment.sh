@@ -32,7 +32,7 @@ for model in "$@"; do
   done
   one=$(least 32768 "$window") eight=$(least 65536 "$window") short=$(least 8192 "$window")
   [ "$one,$eight,$short" = 32768,65536,8192 ] || echo "$model: its window of $window is less than the experiment's"
-  levels=1@$one:paged,8@$eight:paged,8@$short:whole,3@$one:paged,3@$short:whole
+  levels=1@$one:paged,8@$eight:paged,8@$short:whole,3@$one:paged
   for type in ${types//,/ }; do
     echo "== $model, keys and values in $type, temperatures $temperatures"
     "$program" bench concurrent "$model" --levels "$levels" --requests 12 --prompt-tokens "$prompts" --tokens $rows \
