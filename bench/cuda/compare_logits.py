@@ -33,6 +33,8 @@ def main():
     parser.add_argument("models", nargs="+")
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--kv-dtype", default="bf16")
+    parser.add_argument("--act", default="bf16")
+    parser.add_argument("--prompt-act", default="bf16")
     parser.add_argument("--tokens", type=int, default=200)
     parser.add_argument("--vocab", type=int, default=500)
     parser.add_argument("--limit", type=float)
@@ -47,7 +49,8 @@ def main():
             path = Path(folder) / "ids.json"
             path.write_text(json.dumps(ids))
             exact = logits(args.program, model, path, folder, "--device", "cpu", "--act", "f32")
-            card = logits(args.program, model, path, folder, "--device", args.device, "--kv-dtype", args.kv_dtype)
+            card = logits(args.program, model, path, folder, "--device", args.device, "--kv-dtype", args.kv_dtype,
+                          "--act", args.act, "--prompt-act", args.prompt_act)
         p, q = log_softmax(exact), log_softmax(card)
         kl = (np.exp(p) * (p - q)).sum(axis=1)
         distance = np.abs(card - exact).max() / exact.std()

@@ -1,11 +1,12 @@
-// linear_speed [few|prompt]: times of linears on this card, as the recorder replays them: rows to bf16, then the
+// linear_speed [few|prompt|int8]: times of linears on this card, as the recorder replays them: rows to bf16, then the
 // product. few: 1 to 64 rows of the 27B's layers, with the share of copy bandwidth, and a round of all its linears.
-// prompt: 128 to 8,192 rows, as lines that linear_peer.py reads beside PyTorch's.
+// prompt: 128 to 8,192 rows, as lines that linear_peer.py reads beside PyTorch's. int8: rows quantised, bf16 beside it.
 #include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <string>
 
+#include "backend/cuda/linear_int8.h"
 #include "linear_bench.h"
 
 namespace steadfast::bench {
@@ -160,11 +161,53 @@ void prompt() {
   }
 }
 
+void append_int8(Bench& bench, const Timed& timed, std::size_t copy, const Matrix& x, float* out,
+                 cuda::Int8Schedule schedule) {
+  std::vector<LinearJobArgs> args;
+  for (const auto& weight : timed.copies[copy % timed.copies.size()]) {
+    args.push_back({on_card(weight), Matrix(out, x.rows, weight->out())});
+    out += static_cast<std::ptrdiff_t>(x.rows) * weight->out();
+  }
+  cuda::linear_int8(*bench.recorder, LinearInput::plain(x), args, schedule);
+}
+
+void int8() {
+  Bench bench(8192, 17408);
+  DeviceArray<float> x(random_rows(8192, 17408, 1)), out(std::size_t{8192} * 34816);
+  for (const auto& [name, shapes] : kLinears) {
+    if (name == "head") continue;
+    const Timed timed = load(bench, shapes, 150e6);
+    for (const int rows : {1, 16, 64, 256, 1024, 8192}) {
+      const double flops = 2.0 * rows * shapes[0].in * total_out(shapes);
+      const int chain = std::clamp(static_cast<int>(6e-3 * 400e12 / flops), 1, 20);
+      const Matrix in(x.data, rows, shapes[0].in);
+      const auto time = [&](auto&& append) {
+        return replayed(bench, 5,
+                        [&] {
+                          for (int n = 0; n < chain; ++n) append(static_cast<std::size_t>(n));
+                        }) /
+               chain;
+      };
+      const auto quantised = [&](cuda::Int8Schedule schedule) {
+        return time([&, schedule](std::size_t n) { append_int8(bench, timed, n, in, out.data, schedule); });
+      };
+      const double us = quantised(cuda::Int8Schedule::kAuto);
+      const double bf16 = time([&](std::size_t n) { append_linear(bench, timed, n, in, out.data); });
+      std::printf(
+          "int8 %s %d %d %d: %.2f us %.1f TOP/s; blocks of many rows %.2f, of few %.2f; bf16 %.2f: %.2f of it\n",
+          name.c_str(), total_out(shapes), shapes[0].in, rows, us, flops / us * 1e-6,
+          quantised(cuda::Int8Schedule::kMany), quantised(cuda::Int8Schedule::kFew), bf16, us / bf16);
+      std::fflush(stdout);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace steadfast::bench
 
 int main(int argc, char** argv) {
   if (argc < 2 || std::strcmp(argv[1], "few") == 0) steadfast::bench::few();
   if (argc < 2 || std::strcmp(argv[1], "prompt") == 0) steadfast::bench::prompt();
+  if (argc >= 2 && std::strcmp(argv[1], "int8") == 0) steadfast::bench::int8();
   return 0;
 }

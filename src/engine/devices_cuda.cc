@@ -25,9 +25,9 @@ Result<std::unique_ptr<Backend>> make_backend(const LoadOptions& options) {
   if (options.act != Act::kBF16)
     return Status::error("--act {}: on CUDA linears run in bf16; use --act bf16, or --device cpu",
                          to_string(options.act));
-  if (options.prompt_act.value_or(Act::kBF16) != Act::kBF16)
-    return Status::error("--prompt-act {}: on CUDA prompts run in bf16; use --prompt-act bf16, or --device cpu",
-                         to_string(*options.prompt_act));
+  cuda.prompt_act = options.prompt_act.value_or(Act::kBF16);
+  if (cuda.prompt_act == Act::kF32)
+    return Status::error("--prompt-act f32: on CUDA prompts run in bf16 or int8; use one of them, or --device cpu");
   return make_cuda_backend(cuda);
 }
 

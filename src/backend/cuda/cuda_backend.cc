@@ -5,7 +5,7 @@
 #include "backend/cuda/cuda_backend_impl.h"
 #include "backend/cuda/delta.h"
 #include "backend/cuda/elementwise.h"
-#include "backend/cuda/linear.h"
+#include "backend/cuda/linear_int8.h"
 #include "backend/cuda/norm.h"
 #include "backend/cuda/rope.h"
 #include "backend/cuda/store_kv.h"
@@ -31,11 +31,14 @@ LinearInput input_of(const steadfast::LinearInput& input) {
 }
 
 // Logits and the head's weights are of one kind with all other linears here: `fine` is the CPU's.
-void launch_linear(Recorder& recorder, const LinearInput& input, std::span<const LinearJob> jobs) {
+void launch_linear(Recorder& recorder, const LinearInput& input, std::span<const LinearJob> jobs, Act prompt_act) {
   std::vector<LinearJobArgs> args;
   for (const LinearJob& job : jobs)
     args.push_back({static_cast<const CudaWeight*>(job.weight), job.out, job.bias, job.add});
-  cuda::linear(recorder, input, args);
+  if (prompt_act == Act::kInt8 && !jobs.empty() && jobs[0].prompt)
+    linear_int8(recorder, input, args);
+  else
+    cuda::linear(recorder, input, args);
 }
 
 }  // namespace
@@ -47,11 +50,11 @@ void CudaBackend::embed(const Weight& table, std::span<const TokenId> ids, const
 }
 
 void CudaBackend::linear(const Matrix& x, std::span<const LinearJob> jobs) {
-  launch_linear(*recorder_, LinearInput::plain(x), jobs);
+  launch_linear(*recorder_, LinearInput::plain(x), jobs, options_.prompt_act);
 }
 
 void CudaBackend::linear(const steadfast::LinearInput& input, std::span<const LinearJob> jobs) {
-  launch_linear(*recorder_, input_of(input), jobs);
+  launch_linear(*recorder_, input_of(input), jobs, options_.prompt_act);
 }
 
 void CudaBackend::rms_norm(const Matrix& x, const float* weight, float eps, const Matrix& out) {

@@ -11,7 +11,8 @@ namespace steadfast {
 
 struct CudaOptions {
   int device = 0;
-  int threads = 0;  // of the host, for packing weights; 0: one for each core that this process may use
+  Act prompt_act = Act::kBF16;  // kBF16 or kInt8
+  int threads = 0;              // of the host, for packing weights; 0: one for each core that this process may use
   bool graphs = true;
   bool timed = false;  // Backend::op_times(): every launch alone between two events
 };

@@ -18,6 +18,7 @@ class CudaBackend : public Backend {
   std::string describe() const override;
   std::string target() const override;
   Act act() const override { return Act::kBF16; }
+  Act prompt_act() const override { return options_.prompt_act; }
   std::size_t memory_bytes() const override;
   std::size_t memory_used() const override;
   int round_cost() const override { return 64; }

@@ -6,7 +6,7 @@
 #include "backend/cuda/cuda_backend_impl.h"
 #include "backend/cuda/delta.h"
 #include "backend/cuda/kv_pieces.h"
-#include "backend/cuda/linear.h"
+#include "backend/cuda/linear_int8.h"
 #include "base/cores.h"
 
 namespace steadfast {
@@ -49,7 +49,7 @@ class CardMemory : public DeviceMemory {
 
 // Scratch that the largest op of a round needs.
 std::size_t scratch_bytes(const CardTraits& card, const RoundLimits& l) {
-  std::size_t most = linear_scratch_bytes(card, l.rows, l.widest);
+  std::size_t most = std::max(linear_scratch_bytes(card, l.rows, l.widest), int8_scratch_bytes(l.rows, l.widest));
   most = std::max(most, attention_scratch_bytes(card, l.shapes.attention, l.rows, l.rows, l.positions));
   if (l.shapes.recurrent) most = std::max(most, delta_scratch_bytes(l.shapes.delta, l.rows, l.rows));
   return std::max(most, draw_scratch_bytes(l.logit_rows, l.vocab));
@@ -102,7 +102,8 @@ CudaBackend::~CudaBackend() {
 
 std::string CudaBackend::describe() const {
   const CardTraits& card = recorder_->card();
-  return fmt::format("cuda:{} {}, sm_{}{}, bf16", options_.device, name_, card.major, card.minor);
+  const char* prompts = options_.prompt_act == Act::kInt8 ? ", prompts int8" : "";
+  return fmt::format("cuda:{} {}, sm_{}{}, bf16{}", options_.device, name_, card.major, card.minor, prompts);
 }
 
 std::string CudaBackend::target() const {
@@ -245,6 +246,8 @@ std::vector<std::pair<std::string, std::string>> CudaBackend::kernels(const Mode
   std::vector<std::pair<std::string, std::string>> list;
   list.emplace_back(
       "linear", fmt::format("bf16, {} (1 row), {} (512 rows)", linear_schedule(card, 1), linear_schedule(card, 512)));
+  if (options_.prompt_act == Act::kInt8)
+    list.emplace_back("linear, prompts", "int8 by mma.sync, blocks of 32 or 128 rows; unquantised weights: bf16");
   list.emplace_back("attention", attention_kernel_name(card, shapes.attention.dim));
   if (shapes.recurrent) list.emplace_back("recurrence", "anchored chunks of 16, mma.sync");
   list.emplace_back("rounds", options_.graphs ? "CUDA graphs, replayed" : "plain launches");

@@ -111,6 +111,7 @@ Result<std::unique_ptr<Weight>> WeightLoader::pack(const AffineReader& reader, s
     if (!filled) return filled.status();
     if (!*filled) continue;  // a scale beyond bf16's reach: once more, with float scales
     weight->format_ = describe(reader, form);
+    weight->group_ = reader.group();
     reader.release();
     return std::unique_ptr<Weight>(std::move(weight));
   }

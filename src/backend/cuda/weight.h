@@ -20,6 +20,7 @@ class CudaWeight : public Weight {
   ~CudaWeight() override;
   const std::uint8_t* data() const { return data_; }
   Form form() const { return form_; }
+  int group() const { return group_; }  // inputs of a group; 0: unquantised
   int tiles() const { return divide_up(out_, kTileFeatures); }
   int chunks() const { return chunks_of(in_); }
   int slices() const { return linear_slices(out_, in_); }
@@ -32,6 +33,7 @@ class CudaWeight : public Weight {
   CudaWeight(int out, int in, Form form);
   std::uint8_t* data_ = nullptr;
   Form form_;
+  int group_ = 0;
 };
 
 class WeightLoader {

@@ -1,0 +1,258 @@
+// Linear over int8 rows, any card: a block takes strips of 16 features by rows, chunks of 64 inputs go round a ring in
+// shared memory by cp.async. A warp holds kStrips strips by 32 rows. A group's dot comes from mma.m16n8k32 (codes of
+// weights unsigned, of rows signed) on sums that begin at the bits of 1.5 * 2^23: what comes out, read as a float, is
+// 1.5 * 2^23 + dot, exact while |dot| < 2^22 (255 * 127 * 64 < 2^21). Sums over groups: linear_int8.h.
+#pragma once
+
+#include "backend/cuda/device/async_copy.h"
+#include "backend/cuda/device/mma.h"
+#include "backend/cuda/device/wait.h"
+#include "backend/cuda/linear_int8_plan.h"
+
+namespace steadfast::cuda {
+
+template <Form kForm, int kGroupInputs, bool kMany>
+struct Int8Shape {
+  static constexpr int kStrips = kMany ? 4 : 1;  // of a warp
+  static constexpr int kFeatureWarps = 2 * (kMany ? 1 : 2), kRowWarps = kMany ? 4 : 1;
+  static constexpr int kBlockStrips = kStrips * kFeatureWarps;
+  static constexpr int kWarpRows = 32;
+  static constexpr int kRows = kWarpRows * kRowWarps;
+  static constexpr int kThreads = 32 * kFeatureWarps * kRowWarps;
+  static constexpr int kGroups = kChunk / kGroupInputs;  // of a chunk
+  static constexpr int kWeightBytes = kBlockStrips * strip_bytes(kForm);
+  static constexpr int kCodeBytes = kRows * kChunk;
+  static constexpr int kScaleBytes = kRows * 8;  // of a group
+  static constexpr int kStageBytes = kWeightBytes + kCodeBytes + kGroups * kScaleBytes;
+  static constexpr int kRoom = 96 * 1024;  // sm_86 to sm_121 give a block 99 KiB
+  static constexpr int kMostStages = kMany ? 6 : 8;
+  static constexpr int kStages = kRoom / kStageBytes < kMostStages ? kRoom / kStageBytes : kMostStages;
+  static constexpr int kSharedBytes = kStages * kStageBytes;
+  static_assert(kBlockStrips == (kMany ? kInt8Strips : kInt8FewStrips) && kStages >= 3);
+  static_assert(kRows == (kMany ? kInt8Rows : kInt8FewRows));
+};
+
+// to = from + a b; to may be from.
+__device__ inline void mma_int8(int (&to)[4], const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1,
+                                const int* from) {
+  asm("mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%11,%12,%13};"
+      : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1), "r"(from[0]), "r"(from[1]), "r"(from[2]),
+        "r"(from[3]));
+}
+
+// One strip's group of inputs: the fragments of its k32 steps, scale and bias of features g and g + 8.
+template <Form kForm, int kGroupInputs>
+struct Int8Fragments {
+  static constexpr int kSteps = kGroupInputs / 32;
+  std::uint32_t a[kSteps][4];
+  float scale[2], bias[2];
+
+  // Group `index` of the strip's chunk at `at`.
+  __device__ void load(std::uint32_t at, int index, int lane) {
+    if constexpr (code_bytes(kForm) == 512) {
+      std::uint32_t words[2 * kSteps];
+      if constexpr (kSteps == 2) {
+        const uint4 v = load_shared16(at + lane * 16);
+        words[0] = v.x, words[1] = v.y, words[2] = v.z, words[3] = v.w;
+      } else {
+        const uint2 v = load_shared8(at + lane * 16 + index * 8);
+        words[0] = v.x, words[1] = v.y;
+      }
+#pragma unroll
+      for (int s = 0; s < kSteps; ++s)
+#pragma unroll
+        for (int i = 0; i < 4; ++i) a[s][i] = words[2 * s + i / 2] >> (i % 2 * 4) & 0x0F0F0F0Fu;
+    } else {
+#pragma unroll
+      for (int s = 0; s < kSteps; ++s) {
+        const uint4 v = load_shared16(at + (index * kSteps + s) * 512 + lane * 16);
+        a[s][0] = __byte_perm(v.x, v.y, 0x6240), a[s][1] = __byte_perm(v.x, v.y, 0x7351);
+        a[s][2] = __byte_perm(v.z, v.w, 0x6240), a[s][3] = __byte_perm(v.z, v.w, 0x7351);
+      }
+    }
+    const int packed = groups_per_chunk(kForm) == 2 ? index * kSteps : 0;
+    const std::uint32_t from =
+        at + code_bytes(kForm) + packed * group_bytes(kForm) + lane / 4 * (group_bytes(kForm) / 8);
+    if constexpr (float_scales(kForm)) {
+      const uint4 v = load_shared16(from);
+      scale[0] = __uint_as_float(v.x), bias[0] = __uint_as_float(v.y);
+      scale[1] = __uint_as_float(v.z), bias[1] = __uint_as_float(v.w);
+    } else {
+      const uint2 v = load_shared8(from);
+      const float back = __uint_as_float(1u << (149 - scale_exponent(kForm)));  // exact: the scale was a bf16
+      scale[0] = __uint_as_float(v.x << 16) * back, bias[0] = __uint_as_float(v.x & 0xFFFF0000u);
+      scale[1] = __uint_as_float(v.y << 16) * back, bias[1] = __uint_as_float(v.y & 0xFFFF0000u);
+    }
+  }
+};
+
+// sums += the chunk at `stage`: kStrips strips from `strips` on, 32 rows from `row` on. [strip][4 j + i] is feature
+// g + 8 (i / 2), row 8 j + 2 t + i % 2.
+template <Form kForm, int kGroupInputs, bool kMany>
+__device__ void multiply_int8(std::uint32_t stage, int first_strip, int first_row, int lane,
+                              float (&sum)[Int8Shape<kForm, kGroupInputs, kMany>::kStrips][16]) {
+  using Shape = Int8Shape<kForm, kGroupInputs, kMany>;
+  using Fragments = Int8Fragments<kForm, kGroupInputs>;
+  constexpr float kOrigin = 12582912.0f;  // 1.5 * 2^23
+  const std::uint32_t codes = stage + Shape::kWeightBytes + first_row * kChunk;
+  const std::uint32_t scales = stage + Shape::kWeightBytes + Shape::kCodeBytes + (first_row + lane % 4 * 2) * 8;
+  const int origin[4] = {__float_as_int(kOrigin), __float_as_int(kOrigin), __float_as_int(kOrigin),
+                         __float_as_int(kOrigin)};
+  std::uint32_t b[4][4];
+#pragma unroll
+  for (int j = 0; j < 4; ++j)
+    load_matrices(b[j], codes + (j * 8 + lane % 8) * kChunk + ((lane / 8) ^ (lane % 8 / 2)) * 16);
+#pragma unroll
+  for (int u = 0; u < Shape::kGroups; ++u) {
+    float4 row[4];  // scale, scale * sum of two rows
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      const uint4 v = load_shared16(scales + u * Shape::kScaleBytes + j * 64);
+      row[j] = make_float4(__uint_as_float(v.x), __uint_as_float(v.y), __uint_as_float(v.z), __uint_as_float(v.w));
+    }
+#pragma unroll
+    for (int s = 0; s < Shape::kStrips; ++s) {
+      Fragments weights;
+      weights.load(stage + (first_strip + s) * strip_bytes(kForm), u, lane);
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        int dot[4];
+#pragma unroll
+        for (int k = 0; k < Fragments::kSteps; ++k) {
+          const int piece = (u * Fragments::kSteps + k) * 2;
+          mma_int8(dot, weights.a[k], b[j][piece], b[j][piece + 1], k == 0 ? origin : dot);
+        }
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          float& y = sum[s][4 * j + i];
+          const float scale = i % 2 == 0 ? row[j].x : row[j].z, codes_sum = i % 2 == 0 ? row[j].y : row[j].w;
+          y = __fmaf_rn(__int_as_float(dot[i]) - kOrigin, weights.scale[i / 2] * scale, y);
+          y = __fmaf_rn(weights.bias[i / 2], codes_sum, y);
+        }
+      }
+    }
+  }
+}
+
+template <int kBytes, int kThreads>
+__device__ void copy_bytes(std::uint32_t to, const std::uint8_t* from, int thread) {
+#pragma unroll
+  for (int first = 0; first < kBytes; first += kThreads * 16) {
+    const int at = first + thread * 16;
+    if (first + kThreads * 16 <= kBytes || at < kBytes) copy16(to + at, from + at);
+  }
+}
+
+// out = value + bias + add.
+__device__ inline void store_int8(const JobView& job, const float (&value)[16], int strip_feature, int lane,
+                                  int first_row, int rows) {
+#pragma unroll
+  for (int h = 0; h < 2; ++h) {
+    const int feature = strip_feature + lane / 4 + h * 8;
+    if (feature >= job.features) continue;
+    const float bias = job.bias != nullptr ? job.bias[feature] : 0.0f;
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      const int row = first_row + i / 2 * 8 + lane % 4 * 2 + i % 2;
+      if (row >= rows) continue;
+      const std::int64_t at = row * job.stride + feature;
+      float y = value[i / 2 * 4 + h * 2 + i % 2];
+      if (job.bias != nullptr) y += bias;
+      if (job.add != nullptr) y += job.add[at];
+      job.out[at] = y;
+    }
+  }
+}
+
+// A block's rows and strips: 16 blocks of rows go through the features together, so that both stay in L2.
+struct Int8Place {
+  int job, tile, strip, row_block;
+
+  __device__ Int8Place(const Int8Launch& launch, int block_strips) {
+    constexpr int kTogether = 16;
+    const int parts = kTileStrips / block_strips, across = launch.tiles * parts;
+    const int set = static_cast<int>(blockIdx.x) / (kTogether * across);
+    const int inner = static_cast<int>(blockIdx.x) % (kTogether * across);
+    const int blocks = min(kTogether, launch.row_blocks - set * kTogether);
+    row_block = set * kTogether + inner % blocks;
+    tile = inner / blocks / parts;
+    strip = inner / blocks % parts * block_strips;
+    job = 0;
+#pragma unroll
+    for (int j = 1; j < kMostJobs; ++j)
+      if (j < launch.job_count && tile >= launch.jobs[j].first_tile) job = j;
+    tile -= launch.jobs[job].first_tile;
+  }
+};
+
+template <Form kForm, int kGroupInputs, bool kMany>
+__global__ void __launch_bounds__(Int8Shape<kForm, kGroupInputs, kMany>::kThreads, kMany ? 1 : 4)
+    linear_int8_tile(const __grid_constant__ Int8Launch launch) {
+  using Shape = Int8Shape<kForm, kGroupInputs, kMany>;
+  extern __shared__ __align__(128) std::uint8_t int8_ring[];
+  begin_next();
+  wait_for_earlier();
+  const int thread = static_cast<int>(threadIdx.x), warp = thread / 32, lane = thread % 32;
+  const Int8Place place(launch, Shape::kBlockStrips);
+  const JobView& job = launch.jobs[place.job];
+  const std::uint32_t base = shared_address(int8_ring);
+  const auto first = static_cast<std::size_t>(place.row_block * Shape::kRows);
+  const auto chunk_step = static_cast<std::size_t>(launch.padded_rows);
+  const std::uint8_t* weights =
+      job.weight + (static_cast<std::size_t>(place.tile) * static_cast<std::size_t>(launch.chunks) * kTileStrips +
+                    static_cast<std::size_t>(place.strip)) *
+                       strip_bytes(kForm);
+  const auto* codes = reinterpret_cast<const std::uint8_t*>(launch.codes) + first * kChunk;
+  const auto* scales = reinterpret_cast<const std::uint8_t*>(launch.scales) + first * 8;
+  int ahead = 0, ahead_slot = 0;
+  const auto fetch = [&] {  // one chunk
+    if (ahead < launch.chunks) {
+      const std::uint32_t stage = base + ahead_slot * Shape::kStageBytes;
+      copy_bytes<Shape::kWeightBytes, Shape::kThreads>(stage, weights, thread);
+      copy_bytes<Shape::kCodeBytes, Shape::kThreads>(stage + Shape::kWeightBytes, codes, thread);
+#pragma unroll
+      for (int u = 0; u < Shape::kGroups; ++u)
+        copy_bytes<Shape::kScaleBytes, Shape::kThreads>(
+            stage + Shape::kWeightBytes + Shape::kCodeBytes + u * Shape::kScaleBytes, scales + u * chunk_step * 8,
+            thread);
+      weights += kTileStrips * strip_bytes(kForm);
+      codes += chunk_step * kChunk;
+      scales += chunk_step * 8 * Shape::kGroups;
+      ++ahead;
+      ahead_slot = ahead_slot + 1 == Shape::kStages ? 0 : ahead_slot + 1;
+    }
+    close_copies();
+  };
+  for (int i = 0; i + 1 < Shape::kStages; ++i) fetch();
+  const int first_strip = warp % Shape::kFeatureWarps * Shape::kStrips;
+  const int first_row = warp / Shape::kFeatureWarps * Shape::kWarpRows;
+  float sum[Shape::kStrips][16] = {};
+  int slot = 0;
+  for (int chunk = 0; chunk < launch.chunks; ++chunk) {
+    wait_copies<Shape::kStages - 2>();
+    __syncthreads();
+    fetch();
+    multiply_int8<kForm, kGroupInputs, kMany>(base + slot * Shape::kStageBytes, first_strip, first_row, lane, sum);
+    slot = slot + 1 == Shape::kStages ? 0 : slot + 1;
+  }
+#pragma unroll
+  for (int s = 0; s < Shape::kStrips; ++s)
+    store_int8(job, sum[s], place.tile * kTileFeatures + (place.strip + first_strip + s) * kStripFeatures, lane,
+               place.row_block * Shape::kRows + first_row, launch.rows);
+}
+
+template <Form kForm, int kGroupInputs, bool kMany>
+Int8Kernel int8_kernel(const char* name) {
+  using Shape = Int8Shape<kForm, kGroupInputs, kMany>;
+  return {linear_int8_tile<kForm, kGroupInputs, kMany>, name, Shape::kThreads, Shape::kSharedBytes};
+}
+
+template <Form kForm, int kGroupInputs>
+const Int8Kernels& int8_kernels() {
+  static const Int8Kernels kernels = {int8_kernel<kForm, kGroupInputs, true>("linear, int8, 128 rows"),
+                                      int8_kernel<kForm, kGroupInputs, false>("linear, int8, 32 rows")};
+  return kernels;
+}
+
+}  // namespace steadfast::cuda
