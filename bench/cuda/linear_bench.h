@@ -52,7 +52,7 @@ struct Bench {
     cuda::RecorderOptions options;
     options.arena_bytes = 1 << 20;
     options.scratch_bytes = std::size_t{64} << 20;
-    options.segment = 4096;
+    options.first_segment = options.segment = 4096;  // sent by run() alone, between the events
     {
       auto probe = cuda::Recorder::create(0, options);
       need(probe.status());

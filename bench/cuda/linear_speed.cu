@@ -177,7 +177,7 @@ void int8() {
   for (const auto& [name, shapes] : kLinears) {
     if (name == "head") continue;
     const Timed timed = load(bench, shapes, 150e6);
-    for (const int rows : {1, 16, 64, 256, 1024, 8192}) {
+    for (const int rows : {1, 16, 32, 64, 128, 256, 1024, 8192}) {
       const double flops = 2.0 * rows * shapes[0].in * total_out(shapes);
       const int chain = std::clamp(static_cast<int>(6e-3 * 400e12 / flops), 1, 20);
       const Matrix in(x.data, rows, shapes[0].in);

@@ -9,6 +9,9 @@
 namespace steadfast::cuda {
 namespace {
 
+constexpr int kPaddedRows = 128;  // a multiple of every block's rows
+constexpr int kManyRows = 64;
+
 // Groups of 128 are taken as two of 64.
 int group_of(const CudaWeight& weight) { return weight.group() == 32 ? 32 : 64; }
 
@@ -39,9 +42,9 @@ std::size_t row_bytes(int padded_rows, int in, int group) {
                                            static_cast<std::size_t>(padded_rows) * 2 * sizeof(float);
 }
 
-// Blocks of many rows and features read less, those of few fill a card sooner.
+// Blocks of many rows and features read less, those of few fill a card sooner: measured on an H200.
 bool choose_many(const CardTraits& card, int tiles, int rows) {
-  return rows > kInt8FewRows && tiles * divide_up(rows, kInt8Rows) * 4 >= card.multiprocessors * 3;
+  return tiles * divide_up(rows, kManyRows) >= card.multiprocessors * 2;
 }
 
 // Jobs of one form and group, which share the quantised rows.
@@ -60,11 +63,11 @@ void launch(Recorder& recorder, std::span<const LinearJobArgs> jobs, const Quant
   launch.scales = rows.scales;
   launch.rows = count;
   launch.padded_rows = rows.padded_rows;
-  launch.row_blocks = divide_up(count, many ? kInt8Rows : kInt8FewRows);
   launch.chunks = rows.chunks;
   const Int8Kernels& kernels = kernels_of(*jobs[0].weight);
   const Int8Kernel& kernel = many ? kernels.many : kernels.few;
-  const int feature_blocks = launch.tiles * (kTileStrips / (many ? kInt8Strips : kInt8FewStrips));
+  launch.row_blocks = divide_up(count, kernel.rows);
+  const int feature_blocks = launch.tiles * (kTileStrips / kernel.strips);
   LaunchShape shape;
   shape.grid.x = static_cast<unsigned>(feature_blocks * launch.row_blocks);
   shape.block.x = static_cast<unsigned>(kernel.threads);
@@ -75,7 +78,7 @@ void launch(Recorder& recorder, std::span<const LinearJobArgs> jobs, const Quant
 
 }  // namespace
 
-std::size_t int8_scratch_bytes(int rows, int in) { return row_bytes(round_up(rows, kInt8Rows), in, 32); }
+std::size_t int8_scratch_bytes(int rows, int in) { return row_bytes(round_up(rows, kPaddedRows), in, 32); }
 
 void linear_int8(Recorder& recorder, const LinearInput& input, std::span<const LinearJobArgs> jobs,
                  Int8Schedule schedule) {
@@ -87,7 +90,7 @@ void linear_int8(Recorder& recorder, const LinearInput& input, std::span<const L
           input.x.width);
     if (job.weight->form() == Form::kDense) dense.push_back(job);
   }
-  const int padded = round_up(rows, kInt8Rows);
+  const int padded = round_up(rows, kPaddedRows);
   for (const int group : {32, 64}) {
     std::vector<LinearJobArgs> left;
     for (const LinearJobArgs& job : jobs)

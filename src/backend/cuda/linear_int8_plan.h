@@ -9,11 +9,6 @@
 
 namespace steadfast::cuda {
 
-inline constexpr int kInt8Rows = 128;     // of a block, for many rows
-inline constexpr int kInt8FewRows = 32;   // for few
-inline constexpr int kInt8Strips = 8;     // of a block, for many rows
-inline constexpr int kInt8FewStrips = 4;  // for few
-
 struct QuantisedRows {
   std::int8_t* codes = nullptr;
   float* scales = nullptr;
@@ -38,6 +33,7 @@ struct Int8Kernel {
   void (*kernel)(Int8Launch) = nullptr;
   const char* name = "";
   int threads = 0, shared_bytes = 0;
+  int rows = 0, strips = 0;  // of a block
 };
 
 // Kernels of a form of weights in groups of 32, or of 64 and more.

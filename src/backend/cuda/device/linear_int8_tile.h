@@ -1,5 +1,5 @@
 // Linear over int8 rows, any card: a block takes strips of 16 features by rows, chunks of 64 inputs go round a ring in
-// shared memory by cp.async. A warp holds kStrips strips by 32 rows. A group's dot comes from mma.m16n8k32 (codes of
+// shared memory by cp.async. A group's dot comes from mma.m16n8k32 (codes of
 // weights unsigned, of rows signed) on sums that begin at the bits of 1.5 * 2^23: what comes out, read as a float, is
 // 1.5 * 2^23 + dot, exact while |dot| < 2^22 (255 * 127 * 64 < 2^21). Sums over groups: linear_int8.h.
 #pragma once
@@ -11,25 +11,34 @@
 
 namespace steadfast::cuda {
 
-template <Form kForm, int kGroupInputs, bool kMany>
+// How a block is cut: strips of a warp and its eights of rows, warps along features and along rows, chunks of a stage
+// (where shared memory allows, else half), blocks of a multiprocessor that registers must leave room for.
+template <int kStripsOf, int kEightsOf, int kFeatures, int kRowsOf, int kChunksOf, int kBlocks>
+struct Int8Tile {
+  static constexpr int kStrips = kStripsOf, kEights = kEightsOf, kFeatureWarps = kFeatures, kRowWarps = kRowsOf;
+  static constexpr int kMostChunks = kChunksOf, kLeastBlocks = kBlocks;
+};
+
+template <Form kForm, int kGroupInputs, typename Tile>
 struct Int8Shape {
-  static constexpr int kStrips = kMany ? 4 : 1;  // of a warp
-  static constexpr int kFeatureWarps = 2 * (kMany ? 1 : 2), kRowWarps = kMany ? 4 : 1;
-  static constexpr int kBlockStrips = kStrips * kFeatureWarps;
-  static constexpr int kWarpRows = 32;
-  static constexpr int kRows = kWarpRows * kRowWarps;
-  static constexpr int kThreads = 32 * kFeatureWarps * kRowWarps;
+  static constexpr int kStrips = Tile::kStrips;
+  static constexpr int kBlockStrips = kStrips * Tile::kFeatureWarps;
+  static constexpr int kWarpRows = 8 * Tile::kEights;
+  static constexpr int kRows = kWarpRows * Tile::kRowWarps;
+  static constexpr int kThreads = 32 * Tile::kFeatureWarps * Tile::kRowWarps;
   static constexpr int kGroups = kChunk / kGroupInputs;  // of a chunk
   static constexpr int kWeightBytes = kBlockStrips * strip_bytes(kForm);
   static constexpr int kCodeBytes = kRows * kChunk;
   static constexpr int kScaleBytes = kRows * 8;  // of a group
-  static constexpr int kStageBytes = kWeightBytes + kCodeBytes + kGroups * kScaleBytes;
+  static constexpr int kChunkBytes = kWeightBytes + kCodeBytes + kGroups * kScaleBytes;
   static constexpr int kRoom = 96 * 1024;  // sm_86 to sm_121 give a block 99 KiB
-  static constexpr int kMostStages = kMany ? 6 : 8;
-  static constexpr int kStages = kRoom / kStageBytes < kMostStages ? kRoom / kStageBytes : kMostStages;
+  static constexpr int kChunks =
+      kRoom / (Tile::kMostChunks * kChunkBytes) >= 3 ? Tile::kMostChunks : Tile::kMostChunks / 2;
+  static constexpr int kStageBytes = kChunks * kChunkBytes;
+  static constexpr int kStages = kRoom / kStageBytes < 6 ? kRoom / kStageBytes : 6;
   static constexpr int kSharedBytes = kStages * kStageBytes;
-  static_assert(kBlockStrips == (kMany ? kInt8Strips : kInt8FewStrips) && kStages >= 3);
-  static_assert(kRows == (kMany ? kInt8Rows : kInt8FewRows));
+  static constexpr int kBlocks = kGroupInputs == 32 && kStrips > 1 ? 1 : Tile::kLeastBlocks;  // twice the scales
+  static_assert(kStages >= 3 && kTileStrips % kBlockStrips == 0);
 };
 
 // to = from + a b; to may be from.
@@ -87,27 +96,27 @@ struct Int8Fragments {
   }
 };
 
-// sums += the chunk at `stage`: kStrips strips from `strips` on, 32 rows from `row` on. [strip][4 j + i] is feature
+// sum += the chunk at `stage`: the warp's strips and rows. [strip][4 j + i] is feature
 // g + 8 (i / 2), row 8 j + 2 t + i % 2.
-template <Form kForm, int kGroupInputs, bool kMany>
+template <Form kForm, int kGroupInputs, typename Tile>
 __device__ void multiply_int8(std::uint32_t stage, int first_strip, int first_row, int lane,
-                              float (&sum)[Int8Shape<kForm, kGroupInputs, kMany>::kStrips][16]) {
-  using Shape = Int8Shape<kForm, kGroupInputs, kMany>;
+                              float (&sum)[Tile::kStrips][4 * Tile::kEights]) {
+  using Shape = Int8Shape<kForm, kGroupInputs, Tile>;
   using Fragments = Int8Fragments<kForm, kGroupInputs>;
   constexpr float kOrigin = 12582912.0f;  // 1.5 * 2^23
   const std::uint32_t codes = stage + Shape::kWeightBytes + first_row * kChunk;
   const std::uint32_t scales = stage + Shape::kWeightBytes + Shape::kCodeBytes + (first_row + lane % 4 * 2) * 8;
   const int origin[4] = {__float_as_int(kOrigin), __float_as_int(kOrigin), __float_as_int(kOrigin),
                          __float_as_int(kOrigin)};
-  std::uint32_t b[4][4];
+  std::uint32_t b[Tile::kEights][4];
 #pragma unroll
-  for (int j = 0; j < 4; ++j)
+  for (int j = 0; j < Tile::kEights; ++j)
     load_matrices(b[j], codes + (j * 8 + lane % 8) * kChunk + ((lane / 8) ^ (lane % 8 / 2)) * 16);
 #pragma unroll
   for (int u = 0; u < Shape::kGroups; ++u) {
-    float4 row[4];  // scale, scale * sum of two rows
+    float4 row[Tile::kEights];  // scale, scale * sum of two rows
 #pragma unroll
-    for (int j = 0; j < 4; ++j) {
+    for (int j = 0; j < Tile::kEights; ++j) {
       const uint4 v = load_shared16(scales + u * Shape::kScaleBytes + j * 64);
       row[j] = make_float4(__uint_as_float(v.x), __uint_as_float(v.y), __uint_as_float(v.z), __uint_as_float(v.w));
     }
@@ -116,7 +125,7 @@ __device__ void multiply_int8(std::uint32_t stage, int first_strip, int first_ro
       Fragments weights;
       weights.load(stage + (first_strip + s) * strip_bytes(kForm), u, lane);
 #pragma unroll
-      for (int j = 0; j < 4; ++j) {
+      for (int j = 0; j < Tile::kEights; ++j) {
         int dot[4];
 #pragma unroll
         for (int k = 0; k < Fragments::kSteps; ++k) {
@@ -145,15 +154,16 @@ __device__ void copy_bytes(std::uint32_t to, const std::uint8_t* from, int threa
 }
 
 // out = value + bias + add.
-__device__ inline void store_int8(const JobView& job, const float (&value)[16], int strip_feature, int lane,
-                                  int first_row, int rows) {
+template <int kEights>
+__device__ void store_int8(const JobView& job, const float (&value)[4 * kEights], int strip_feature, int lane,
+                           int first_row, int rows) {
 #pragma unroll
   for (int h = 0; h < 2; ++h) {
     const int feature = strip_feature + lane / 4 + h * 8;
     if (feature >= job.features) continue;
     const float bias = job.bias != nullptr ? job.bias[feature] : 0.0f;
 #pragma unroll
-    for (int i = 0; i < 8; ++i) {
+    for (int i = 0; i < 2 * kEights; ++i) {
       const int row = first_row + i / 2 * 8 + lane % 4 * 2 + i % 2;
       if (row >= rows) continue;
       const std::int64_t at = row * job.stride + feature;
@@ -186,10 +196,11 @@ struct Int8Place {
   }
 };
 
-template <Form kForm, int kGroupInputs, bool kMany>
-__global__ void __launch_bounds__(Int8Shape<kForm, kGroupInputs, kMany>::kThreads, kMany ? 1 : 4)
+template <Form kForm, int kGroupInputs, typename Tile>
+__global__ void __launch_bounds__(Int8Shape<kForm, kGroupInputs, Tile>::kThreads,
+                                  Int8Shape<kForm, kGroupInputs, Tile>::kBlocks)
     linear_int8_tile(const __grid_constant__ Int8Launch launch) {
-  using Shape = Int8Shape<kForm, kGroupInputs, kMany>;
+  using Shape = Int8Shape<kForm, kGroupInputs, Tile>;
   extern __shared__ __align__(128) std::uint8_t int8_ring[];
   begin_next();
   wait_for_earlier();
@@ -206,52 +217,72 @@ __global__ void __launch_bounds__(Int8Shape<kForm, kGroupInputs, kMany>::kThread
   const auto* codes = reinterpret_cast<const std::uint8_t*>(launch.codes) + first * kChunk;
   const auto* scales = reinterpret_cast<const std::uint8_t*>(launch.scales) + first * 8;
   int ahead = 0, ahead_slot = 0;
-  const auto fetch = [&] {  // one chunk
-    if (ahead < launch.chunks) {
-      const std::uint32_t stage = base + ahead_slot * Shape::kStageBytes;
-      copy_bytes<Shape::kWeightBytes, Shape::kThreads>(stage, weights, thread);
-      copy_bytes<Shape::kCodeBytes, Shape::kThreads>(stage + Shape::kWeightBytes, codes, thread);
+  const auto fetch = [&] {  // one stage
+    const std::uint32_t stage = base + ahead_slot * Shape::kStageBytes;
+#pragma unroll
+    for (int c = 0; c < Shape::kChunks; ++c) {
+      if (ahead >= launch.chunks) break;
+      const std::uint32_t to = stage + c * Shape::kChunkBytes;
+      copy_bytes<Shape::kWeightBytes, Shape::kThreads>(to, weights, thread);
+      copy_bytes<Shape::kCodeBytes, Shape::kThreads>(to + Shape::kWeightBytes, codes, thread);
 #pragma unroll
       for (int u = 0; u < Shape::kGroups; ++u)
         copy_bytes<Shape::kScaleBytes, Shape::kThreads>(
-            stage + Shape::kWeightBytes + Shape::kCodeBytes + u * Shape::kScaleBytes, scales + u * chunk_step * 8,
-            thread);
+            to + Shape::kWeightBytes + Shape::kCodeBytes + u * Shape::kScaleBytes, scales + u * chunk_step * 8, thread);
       weights += kTileStrips * strip_bytes(kForm);
       codes += chunk_step * kChunk;
       scales += chunk_step * 8 * Shape::kGroups;
       ++ahead;
-      ahead_slot = ahead_slot + 1 == Shape::kStages ? 0 : ahead_slot + 1;
     }
+    ahead_slot = ahead_slot + 1 == Shape::kStages ? 0 : ahead_slot + 1;
     close_copies();
   };
   for (int i = 0; i + 1 < Shape::kStages; ++i) fetch();
-  const int first_strip = warp % Shape::kFeatureWarps * Shape::kStrips;
-  const int first_row = warp / Shape::kFeatureWarps * Shape::kWarpRows;
-  float sum[Shape::kStrips][16] = {};
+  const int first_strip = warp % Tile::kFeatureWarps * Shape::kStrips;
+  const int first_row = warp / Tile::kFeatureWarps * Shape::kWarpRows;
+  float sum[Shape::kStrips][4 * Tile::kEights] = {};
   int slot = 0;
-  for (int chunk = 0; chunk < launch.chunks; ++chunk) {
+  for (int left = launch.chunks; left > 0; left -= Shape::kChunks) {
     wait_copies<Shape::kStages - 2>();
     __syncthreads();
     fetch();
-    multiply_int8<kForm, kGroupInputs, kMany>(base + slot * Shape::kStageBytes, first_strip, first_row, lane, sum);
+    const std::uint32_t stage = base + slot * Shape::kStageBytes;
     slot = slot + 1 == Shape::kStages ? 0 : slot + 1;
+    const auto multiply = [&](int c) {
+      multiply_int8<kForm, kGroupInputs, Tile>(stage + c * Shape::kChunkBytes, first_strip, first_row, lane, sum);
+    };
+    if (Shape::kChunks <= 2 || left >= Shape::kChunks) {  // chunks come in pairs
+#pragma unroll(Shape::kStrips == 1 ? Shape::kChunks : 1)  // registers
+      for (int c = 0; c < Shape::kChunks; ++c) multiply(c);
+    } else {
+      for (int c = 0; c < left; ++c) multiply(c);
+    }
   }
 #pragma unroll
   for (int s = 0; s < Shape::kStrips; ++s)
-    store_int8(job, sum[s], place.tile * kTileFeatures + (place.strip + first_strip + s) * kStripFeatures, lane,
-               place.row_block * Shape::kRows + first_row, launch.rows);
+    store_int8<Tile::kEights>(job, sum[s],
+                              place.tile * kTileFeatures + (place.strip + first_strip + s) * kStripFeatures, lane,
+                              place.row_block * Shape::kRows + first_row, launch.rows);
 }
 
-template <Form kForm, int kGroupInputs, bool kMany>
+using Int8ManyRows = Int8Tile<2, 4, 4, 2, 2, 2>;
+using Int8FewRows = Int8Tile<1, 2, 4, 2, 4, 2>;
+
+template <Form kForm, int kGroupInputs, typename Tile>
 Int8Kernel int8_kernel(const char* name) {
-  using Shape = Int8Shape<kForm, kGroupInputs, kMany>;
-  return {linear_int8_tile<kForm, kGroupInputs, kMany>, name, Shape::kThreads, Shape::kSharedBytes};
+  using Shape = Int8Shape<kForm, kGroupInputs, Tile>;
+  return {linear_int8_tile<kForm, kGroupInputs, Tile>,
+          name,
+          Shape::kThreads,
+          Shape::kSharedBytes,
+          Shape::kRows,
+          Shape::kBlockStrips};
 }
 
 template <Form kForm, int kGroupInputs>
 const Int8Kernels& int8_kernels() {
-  static const Int8Kernels kernels = {int8_kernel<kForm, kGroupInputs, true>("linear, int8, 128 rows"),
-                                      int8_kernel<kForm, kGroupInputs, false>("linear, int8, 32 rows")};
+  static const Int8Kernels kernels = {int8_kernel<kForm, kGroupInputs, Int8ManyRows>("linear, int8, many rows"),
+                                      int8_kernel<kForm, kGroupInputs, Int8FewRows>("linear, int8, few rows")};
   return kernels;
 }
 
