@@ -200,7 +200,7 @@ class Bench {
     options.arena_bytes = arena;
     options.scratch_bytes = scratch;
     options.graphs = graphs;
-    options.segment = 1 << 20;
+    options.first_segment = options.segment = 1 << 20;
     auto made = Recorder::create(0, options);
     need(made.status());
     recorder_ = std::move(*made);

@@ -310,7 +310,7 @@ void timing(int streams, int rows, int first_position) {
     options.arena_bytes = kLayers * (cuda::delta_arena_bytes(all, streams) + 1024);
     options.scratch_bytes = cuda::delta_scratch_bytes(shape, all, streams);
     options.timed = timed;
-    options.segment = 1 << 20;  // sent by run() alone, between the events
+    options.first_segment = options.segment = 1 << 20;  // sent by run() alone, between the events
     auto made = cuda::Recorder::create(0, options);
     must(made ? cudaSuccess : cudaErrorUnknown, "recorder");
     cuda::Recorder& recorder = **made;

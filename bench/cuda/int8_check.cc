@@ -2,7 +2,8 @@
 // quantised rows within |error| <= (2 groups + 3) 2^-24 * sum of the terms' sizes (two fused multiply-adds and a
 // product a group), of the rows themselves within that and half a step of every code. Bits: any number of rows at any
 // place, either schedule, beside other jobs, with bias and residual, equal all rows at once. Outputs are poisoned
-// before, canaries behind each row checked; planted faults must show.
+// before, canaries behind each row checked; planted faults must show. int8_check smallest: a little of all, for
+// compute-sanitizer.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -275,6 +276,20 @@ void run(Bench& bench, const std::string& name, const std::vector<WeightShape>& 
   if (controls) c.check_controls();
 }
 
+// For compute-sanitizer.
+int check_smallest() {
+  Bench bench(256, 1280);
+  for (const int bits : {4, 8})
+    for (const int group : {32, 64})
+      run(bench, fmt::format("{} bits, groups of {}", bits, group), {{72, 128 * 3, bits, group, DType::kBF16}}, 140,
+          {1, 33, 130}, false);
+  run(bench, "several", {{64, 1024}, {24, 1024}, {200, 1024, 8, 32, DType::kF16}}, 140, {1, 65, 140}, true);
+  check_prologues(bench, 3, 6, 32, 64);
+  check_prologues(bench, 70, 4, 128, 32);
+  std::printf("%s: %d failures\n", failures == 0 ? "all fine" : "FAILED", failures);
+  return failures == 0 ? 0 : 1;
+}
+
 int check() {
   Bench bench(1024, 17408);
   const std::vector<int> few = {1, 2, 7, 8, 31, 32, 33, 100, 127, 128, 129, 200}, quick = {1, 3, 29, 33, 65, 130};
@@ -307,4 +322,7 @@ int check() {
 }  // namespace
 }  // namespace steadfast::bench
 
-int main() { return steadfast::bench::check(); }
+int main(int argc, char** argv) {
+  const bool smallest = argc > 1 && std::string(argv[1]) == "smallest";
+  return smallest ? steadfast::bench::check_smallest() : steadfast::bench::check();
+}
