@@ -1,7 +1,7 @@
 // int8_check: int8 linears (linear_int8.h) on this card, every form of weights and group. Against float64: of the
 // quantised rows within |error| <= (2 groups + 3) 2^-24 * sum of the terms' sizes (two fused multiply-adds and a
 // product a group), of the rows themselves within that and half a step of every code. Bits: any number of rows at any
-// place, either schedule, beside other jobs, with bias and residual, equal all rows at once. Outputs are poisoned
+// place, every schedule, beside other jobs, with bias and residual, equal all rows at once. Outputs are poisoned
 // before, canaries behind each row checked; planted faults must show. int8_check smallest: a little of all, for
 // compute-sanitizer.
 #include <algorithm>
@@ -95,7 +95,8 @@ class Case {
     std::string where;
     for (const int rows : row_counts) {
       if (rows > rows_) continue;
-      for (const Int8Schedule schedule : {Int8Schedule::kMany, Int8Schedule::kFew, Int8Schedule::kAuto})
+      for (const Int8Schedule schedule :
+           {Int8Schedule::kMany, Int8Schedule::kFew, Int8Schedule::kLeast, Int8Schedule::kAuto})
         for (const int first : {0, (rows_ - rows) / 2, rows_ - rows}) {
           const std::size_t wrong = differing(first, rows, schedule, runs % 3);
           if (wrong != 0 && where.empty())

@@ -194,9 +194,10 @@ void int8() {
       const double us = quantised(cuda::Int8Schedule::kAuto);
       const double bf16 = time([&](std::size_t n) { append_linear(bench, timed, n, in, out.data); });
       std::printf(
-          "int8 %s %d %d %d: %.2f us %.1f TOP/s; blocks of many rows %.2f, of few %.2f; bf16 %.2f: %.2f of it\n",
+          "int8 %s %d %d %d: %.2f us %.1f TOP/s; many rows %.2f, few %.2f, and features %.2f; bf16 %.2f: %.2f of it\n",
           name.c_str(), total_out(shapes), shapes[0].in, rows, us, flops / us * 1e-6,
-          quantised(cuda::Int8Schedule::kMany), quantised(cuda::Int8Schedule::kFew), bf16, us / bf16);
+          quantised(cuda::Int8Schedule::kMany), quantised(cuda::Int8Schedule::kFew),
+          quantised(cuda::Int8Schedule::kLeast), bf16, us / bf16);
       std::fflush(stdout);
     }
   }

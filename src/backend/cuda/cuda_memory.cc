@@ -247,7 +247,7 @@ std::vector<std::pair<std::string, std::string>> CudaBackend::kernels(const Mode
   list.emplace_back(
       "linear", fmt::format("bf16, {} (1 row), {} (512 rows)", linear_schedule(card, 1), linear_schedule(card, 512)));
   if (options_.prompt_act == Act::kInt8)
-    list.emplace_back("linear, prompts", "int8 by mma.sync, blocks of 32 or 128 rows; unquantised weights: bf16");
+    list.emplace_back("linear, prompts", "int8, mma.sync; unquantised weights: bf16");
   list.emplace_back("attention", attention_kernel_name(card, shapes.attention.dim));
   if (shapes.recurrent) list.emplace_back("recurrence", "anchored chunks of 16, mma.sync");
   list.emplace_back("rounds", options_.graphs ? "CUDA graphs, replayed" : "plain launches");

@@ -9,8 +9,7 @@
 namespace steadfast::cuda {
 namespace {
 
-constexpr int kPaddedRows = 128;  // a multiple of every block's rows
-constexpr int kManyRows = 64;
+constexpr int kPaddedRows = 64;  // a multiple of every block's rows
 
 // Groups of 128 are taken as two of 64.
 int group_of(const CudaWeight& weight) { return weight.group() == 32 ? 32 : 64; }
@@ -42,9 +41,17 @@ std::size_t row_bytes(int padded_rows, int in, int group) {
                                            static_cast<std::size_t>(padded_rows) * 2 * sizeof(float);
 }
 
-// Blocks of many rows and features read less, those of few fill a card sooner: measured on an H200.
-bool choose_many(const CardTraits& card, int tiles, int rows) {
-  return tiles * divide_up(rows, kManyRows) >= card.multiprocessors * 2;
+// Large blocks read less, small ones fill a card sooner: borders measured on an H200.
+const Int8Kernel& choose(const CardTraits& card, const Int8Kernels& kernels, int tiles, int rows,
+                         Int8Schedule schedule) {
+  const auto blocks = [&](const Int8Kernel& kernel) {
+    return tiles * (kTileStrips / kernel.strips) * divide_up(rows, kernel.rows);
+  };
+  if (schedule == Int8Schedule::kAuto)
+    schedule = blocks(kernels.many) * 2 >= card.multiprocessors * 3 ? Int8Schedule::kMany
+               : blocks(kernels.few) >= card.multiprocessors        ? Int8Schedule::kFew
+                                                                    : Int8Schedule::kLeast;
+  return schedule == Int8Schedule::kMany ? kernels.many : schedule == Int8Schedule::kFew ? kernels.few : kernels.least;
 }
 
 // Jobs of one form and group, which share the quantised rows.
@@ -57,15 +64,12 @@ void launch(Recorder& recorder, std::span<const LinearJobArgs> jobs, const Quant
         launch.tiles,       job.weight->tiles(), 1};
     launch.tiles += job.weight->tiles();
   }
-  const bool many = schedule == Int8Schedule::kAuto ? choose_many(recorder.card(), launch.tiles, count)
-                                                    : schedule == Int8Schedule::kMany;
   launch.codes = rows.codes;
   launch.scales = rows.scales;
   launch.rows = count;
   launch.padded_rows = rows.padded_rows;
   launch.chunks = rows.chunks;
-  const Int8Kernels& kernels = kernels_of(*jobs[0].weight);
-  const Int8Kernel& kernel = many ? kernels.many : kernels.few;
+  const Int8Kernel& kernel = choose(recorder.card(), kernels_of(*jobs[0].weight), launch.tiles, count, schedule);
   launch.row_blocks = divide_up(count, kernel.rows);
   const int feature_blocks = launch.tiles * (kTileStrips / kernel.strips);
   LaunchShape shape;

@@ -11,7 +11,7 @@
 
 namespace steadfast::cuda {
 
-enum class Int8Schedule : std::uint8_t { kAuto, kMany, kFew };  // by rows and card; for tests
+enum class Int8Schedule : std::uint8_t { kAuto, kMany, kFew, kLeast };  // by rows and card; for tests
 
 void linear_int8(Recorder& recorder, const LinearInput& input, std::span<const LinearJobArgs> jobs,
                  Int8Schedule schedule = Int8Schedule::kAuto);

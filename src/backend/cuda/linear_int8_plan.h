@@ -38,7 +38,7 @@ struct Int8Kernel {
 
 // Kernels of a form of weights in groups of 32, or of 64 and more.
 struct Int8Kernels {
-  Int8Kernel many, few;
+  Int8Kernel many, few, least;  // rows and features of a block: 64 x 128, 32 x 64, 32 x 32
 };
 const Int8Kernels& int8_four_kernels();
 const Int8Kernels& int8_four_split_kernels();

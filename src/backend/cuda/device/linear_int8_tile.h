@@ -266,7 +266,8 @@ __global__ void __launch_bounds__(Int8Shape<kForm, kGroupInputs, Tile>::kThreads
 }
 
 using Int8ManyRows = Int8Tile<2, 4, 4, 2, 2, 2>;
-using Int8FewRows = Int8Tile<1, 2, 4, 2, 4, 2>;
+using Int8FewRows = Int8Tile<1, 4, 4, 1, 4, 2>;
+using Int8FewFeatures = Int8Tile<1, 2, 2, 2, 4, 2>;
 
 template <Form kForm, int kGroupInputs, typename Tile>
 Int8Kernel int8_kernel(const char* name) {
@@ -281,8 +282,10 @@ Int8Kernel int8_kernel(const char* name) {
 
 template <Form kForm, int kGroupInputs>
 const Int8Kernels& int8_kernels() {
-  static const Int8Kernels kernels = {int8_kernel<kForm, kGroupInputs, Int8ManyRows>("linear, int8, many rows"),
-                                      int8_kernel<kForm, kGroupInputs, Int8FewRows>("linear, int8, few rows")};
+  static const Int8Kernels kernels = {
+      int8_kernel<kForm, kGroupInputs, Int8ManyRows>("linear, int8, many rows"),
+      int8_kernel<kForm, kGroupInputs, Int8FewRows>("linear, int8, few rows"),
+      int8_kernel<kForm, kGroupInputs, Int8FewFeatures>("linear, int8, few rows and features")};
   return kernels;
 }
 
