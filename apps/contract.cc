@@ -24,7 +24,7 @@ using contract::Tally;
 using Json = nlohmann::ordered_json;
 
 struct ContractCommand {
-  std::string kernels = "*", cases, device, act;
+  std::string kernels = "*", cases, device, act, prompt_act;
   int threads = 0;
   bool full = false, smallest = false, json = false;
 };
@@ -50,6 +50,11 @@ Result<std::shared_ptr<Backend>> backend_of(const ContractCommand& command) {
   auto act = parse_act(!command.act.empty() ? command.act : options.device == "cpu" ? "int8" : "bf16");
   if (!act) return act.status();
   options.act = *act;
+  if (!command.prompt_act.empty()) {
+    auto prompt_act = parse_act(command.prompt_act, "--prompt-act");
+    if (!prompt_act) return prompt_act.status();
+    options.prompt_act = *prompt_act;
+  }
   auto backend = make_backend(options);
   if (!backend) return backend.status();
   return std::shared_ptr<Backend>(std::move(*backend));
@@ -264,6 +269,7 @@ void add_device(CLI::App& sub, ContractCommand& command) {
   sub.add_option("--threads", command.threads, "Threads; 0: one for each core")->capture_default_str();
   sub.add_option("--act", command.act,
                  "Activations of quantised linears: int8, bf16 or f32 (default: int8 on the CPU)");
+  sub.add_option("--prompt-act", command.prompt_act, "Another arithmetic: linears are then checked as prompts' (int8)");
 }
 
 void add_cases(CLI::App& sub, ContractCommand& command) {

@@ -16,9 +16,9 @@ const std::vector<Column>* columns_of(const std::string& kernel) {
   return found == nullptr ? nullptr : &found->columns;
 }
 
-Arithmetic arithmetic_of(const Backend& backend) {
-  if (backend.target().starts_with("cuda")) return Arithmetic::kCuda;
-  switch (backend.act()) {
+Arithmetic arithmetic_of(const Backend& backend, Act act) {
+  if (backend.target().starts_with("cuda")) return act == Act::kInt8 ? Arithmetic::kCudaInt8 : Arithmetic::kCuda;
+  switch (act) {
     case Act::kF32:
       return Arithmetic::kCpuF32;
     case Act::kBF16:
@@ -27,6 +27,12 @@ Arithmetic arithmetic_of(const Backend& backend) {
       break;
   }
   return Arithmetic::kCpuInt8;
+}
+
+Context context_of(Backend& backend) {
+  Context context{backend, arithmetic_of(backend, backend.act()), {}};
+  if (backend.prompt_act() != backend.act()) context.prompts = arithmetic_of(backend, backend.prompt_act());
+  return context;
 }
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
@@ -104,7 +110,7 @@ Result<Outcome> check(std::shared_ptr<Backend> backend, const Options& options) 
   outcome.device = backend->describe();
   std::string at;
   try {
-    Context context{*backend, arithmetic_of(*backend), {}};
+    Context context = context_of(*backend);
     if (options.schedules)
       context.schedules = is_cuda(context.arithmetic) ? cuda_schedules(backend) : cpu_schedules(*backend);
     for (const Schedule& schedule : context.schedules) outcome.schedules.push_back(schedule.name);
@@ -182,7 +188,7 @@ Result<BenchOutcome> bench(std::shared_ptr<Backend> backend, const Options& opti
   outcome.device = backend->describe();
   std::string at;
   try {
-    Context context{*backend, arithmetic_of(*backend), {}};
+    Context context = context_of(*backend);
     measure_rates(context, outcome);
     for (const Kernel& kernel : all_kernels()) {
       for (const Case* one : selected(kernel, options, context, outcome.skipped)) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <span>
 
 #include "contract/case.h"
@@ -12,8 +13,10 @@
 namespace steadfast::contract {
 
 // Which of the arithmetics of docs/arithmetic.md a backend keeps.
-enum class Arithmetic : std::uint8_t { kCpuInt8, kCpuBF16, kCpuF32, kCuda };
-constexpr bool is_cuda(Arithmetic arithmetic) { return arithmetic == Arithmetic::kCuda; }
+enum class Arithmetic : std::uint8_t { kCpuInt8, kCpuBF16, kCpuF32, kCuda, kCudaInt8 };
+constexpr bool is_cuda(Arithmetic arithmetic) {
+  return arithmetic == Arithmetic::kCuda || arithmetic == Arithmetic::kCudaInt8;
+}
 
 // Another way to compute the same bits on the same memory and weights: other instructions, another number of threads,
 // a schedule that the backend would not have chosen.
@@ -28,6 +31,7 @@ struct Context {
   Backend& backend;
   Arithmetic arithmetic;
   std::vector<Schedule> schedules;
+  std::optional<Arithmetic> prompts = std::nullopt;  // linears are those of prompts' rows, in this arithmetic
 };
 
 // One kernel's line of the table.

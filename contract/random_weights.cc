@@ -135,7 +135,7 @@ std::unique_ptr<Weight> RandomWeight::pack(Backend& backend) const {
 
 std::vector<double> expanded(const RandomWeight& weight, int row, Arithmetic arithmetic) {
   const auto in = static_cast<std::size_t>(weight.in());
-  const bool rounds = arithmetic == Arithmetic::kCuda || arithmetic == Arithmetic::kCpuBF16;
+  const bool rounds = is_cuda(arithmetic) || arithmetic == Arithmetic::kCpuBF16;
   std::vector<double> weights(in);
   if (weight.form().dense()) {
     const auto stored = weight.dense_row(row);
@@ -147,7 +147,7 @@ std::vector<double> expanded(const RandomWeight& weight, int row, Arithmetic ari
   std::vector<float> scales(static_cast<std::size_t>(weight.groups())), biases(scales.size());
   weight.read(row, codes.data(), scales.data(), biases.data());
   // CUDA expands bf16 scales in one rounding where they fit its form (`large` ones do not), all else through float32.
-  const bool once = arithmetic == Arithmetic::kCuda && weight.form().type == DType::kBF16 && weight.form().largest < 1;
+  const bool once = is_cuda(arithmetic) && weight.form().type == DType::kBF16 && weight.form().largest < 1;
   for (std::size_t k = 0; k < in; ++k) {
     const std::size_t g = k / static_cast<std::size_t>(weight.group());
     const double whole =

@@ -13,6 +13,7 @@ std::vector<Schedule> cpu_schedules(Backend& backend) {
     options.threads = 1;
     options.act = backend.act();
     options.isa = isa;
+    options.prompt_act = backend.prompt_act();
     auto other = make_cpu_backend(options);
     // Without vectors many rows take long and show nothing that few do not.
     if (other) schedules.push_back({isa, std::move(*other), 1, 17, ""});
@@ -20,6 +21,7 @@ std::vector<Schedule> cpu_schedules(Backend& backend) {
   CpuOptions options;
   options.threads = 3;
   options.act = backend.act();
+  options.prompt_act = backend.prompt_act();
   auto threads = make_cpu_backend(options);
   need(threads.status());
   schedules.push_back({"3 threads", std::move(*threads), 2, 1 << 30, ""});

@@ -4,7 +4,7 @@
 
 #include "backend/cuda/attention.h"
 #include "backend/cuda/cuda_backend_impl.h"
-#include "backend/cuda/linear.h"
+#include "backend/cuda/linear_int8.h"
 #include "backend/cuda/store_kv.h"
 #include "contract/contract.h"
 #include "verify/faults/forwarding_backend.h"
@@ -13,6 +13,7 @@ namespace steadfast::contract {
 namespace {
 
 using cuda::AttentionSchedule;
+using cuda::Int8Schedule;
 using cuda::LinearSchedule;
 
 cuda::LinearInput input_of(const LinearInput& input) {
@@ -32,10 +33,11 @@ cuda::LinearInput input_of(const LinearInput& input) {
   return cuda::LinearInput::plain(input.x);
 }
 
+// int8: of prompts' rows, all others' else.
 class ForcedLinear : public ForwardingBackend {
  public:
-  ForcedLinear(std::shared_ptr<Backend> inner, cuda::Recorder& recorder, LinearSchedule schedule)
-      : ForwardingBackend(std::move(inner)), recorder_(recorder), schedule_(schedule) {}
+  ForcedLinear(std::shared_ptr<Backend> inner, cuda::Recorder& recorder, LinearSchedule schedule, Int8Schedule int8)
+      : ForwardingBackend(std::move(inner)), recorder_(recorder), schedule_(schedule), int8_(int8) {}
   void linear(const Matrix& x, std::span<const LinearJob> jobs) override { run(cuda::LinearInput::plain(x), jobs); }
   void linear(const LinearInput& input, std::span<const LinearJob> jobs) override { run(input_of(input), jobs); }
 
@@ -44,10 +46,14 @@ class ForcedLinear : public ForwardingBackend {
     std::vector<cuda::LinearJobArgs> args;
     for (const LinearJob& job : jobs)
       args.push_back({static_cast<const cuda::CudaWeight*>(job.weight), job.out, job.bias, job.add});
-    cuda::linear(recorder_, input, args, schedule_);
+    if (prompt_act() == Act::kInt8 && jobs[0].prompt)
+      cuda::linear_int8(recorder_, input, args, int8_);
+    else
+      cuda::linear(recorder_, input, args, schedule_);
   }
   cuda::Recorder& recorder_;
   LinearSchedule schedule_;
+  Int8Schedule int8_;
 };
 
 class PortableAttention : public ForwardingBackend {
@@ -105,18 +111,29 @@ std::vector<Schedule> cuda_schedules(const std::shared_ptr<Backend>& backend) {
   if (card == nullptr) return schedules;  // a test's, around the true one
   cuda::Recorder& recorder = card->recorder();
   const auto linear = [&](const char* name, LinearSchedule schedule, int least, int most) {
-    schedules.push_back({name, std::make_shared<ForcedLinear>(backend, recorder, schedule), least, most, "linear"});
+    schedules.push_back({name, std::make_shared<ForcedLinear>(backend, recorder, schedule, Int8Schedule::kAuto), least,
+                         most, "linear"});
   };
-  if (recorder.card().wgmma()) {
+  const auto int8 = [&](const char* name, Int8Schedule schedule) {
+    schedules.push_back({name, std::make_shared<ForcedLinear>(backend, recorder, LinearSchedule::kAuto, schedule), 1,
+                         1 << 30, "linear"});
+  };
+  if (card->prompt_act() == Act::kInt8) {  // then the contract's linears are prompts'
+    int8("int8 linears, blocks of many rows", Int8Schedule::kMany);
+    int8("int8 linears, of few", Int8Schedule::kFew);
+    int8("int8 linears, of few features too", Int8Schedule::kLeast);
+  } else if (recorder.card().wgmma()) {
     linear("portable linears", LinearSchedule::kPortable, 1, 1 << 30);
     linear("wide linears", LinearSchedule::kWide, 17, 1 << 30);
     linear("wide linears, all jobs together", LinearSchedule::kTogether, 17, 1 << 30);
+  }
+  if (recorder.card().wgmma())
     schedules.push_back(
         {"portable attention", std::make_shared<PortableAttention>(backend, recorder), 1, 1 << 30, "attention"});
-  }
   CudaOptions options;
   options.device = device_of(*backend);
   options.graphs = false;
+  options.prompt_act = backend->prompt_act();
   schedules.push_back({"plain launches", need(make_cuda_backend(options)), 1, 1 << 30, ""});
   return schedules;
 }

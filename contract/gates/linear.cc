@@ -1,4 +1,5 @@
-// linear: every form of weights, alone and beside others, after a prologue, with bias and residual.
+// linear: every form of weights, alone and beside others, after a prologue, with bias and residual; with --prompt-act
+// the rows are a prompt's.
 #include <cmath>
 
 #include "contract/reference/linear.h"
@@ -40,6 +41,7 @@ class Problem {
         in_(of.number("in")),
         fine_(of.is("fine", "yes")),
         adds_(of.is("epilogue", "bias+add")),
+        arithmetic_(context.prompts.value_or(context.arithmetic)),
         kind_(kind_of(of.text("prologue"))),
         x_(context.backend, random_rows(rows_, in_, 77), in_),
         other_(context.backend, random_rows(rows_, in_, 78), in_),
@@ -86,17 +88,16 @@ class Problem {
       const WeightForm& form = job->reader.form();
       std::vector<LinearRow> x;
       for (const int row : row_list)
-        x.push_back(linear_row(rows_made_.data() + static_cast<std::ptrdiff_t>(row) * in_, in_, form,
-                               context_.arithmetic, fine_));
+        x.push_back(
+            linear_row(rows_made_.data() + static_cast<std::ptrdiff_t>(row) * in_, in_, form, arithmetic_, fine_));
       for (const int feature : sampled(form.out, in_ > 1024 ? 48 : 256)) {
-        const auto weights = linear_feature(job->reader, feature, context_.arithmetic);
+        const auto weights = linear_feature(job->reader, feature, arithmetic_);
         const double bias = job->has_bias ? static_cast<double>(job->bias.host[static_cast<std::size_t>(feature)]) : 0;
         for (std::size_t i = 0; i < row_list.size(); ++i) {
           const auto at = static_cast<std::size_t>(row_list[i]) * static_cast<std::size_t>(width_) +
                           static_cast<std::size_t>(first + feature);
           const double add = adds_ ? static_cast<double>(before_[at]) : 0;
-          const Exact exact =
-              linear_value(x[i], weights, form, context_.arithmetic, cuda_steps(form.out, in_), bias, add);
+          const Exact exact = linear_value(x[i], weights, form, arithmetic_, cuda_steps(form.out, in_), bias, add);
           share.add(static_cast<double>(got[at]), exact.value, exact.bound);
         }
       }
@@ -166,6 +167,7 @@ class Problem {
       one.bias = job->has_bias ? job->bias.device() : nullptr;
       one.add = adds_ ? one.out.data : nullptr;
       one.fine = fine_;
+      one.prompt = context_.prompts.has_value();
       jobs.push_back(one);
       first += width;
     }
@@ -217,6 +219,7 @@ class Problem {
   Context& context_;
   int rows_, in_, width_ = 0;
   bool fine_, adds_;
+  Arithmetic arithmetic_;
   Kind kind_;
   InputRows x_, other_;
   OutputRows made_;

@@ -7,7 +7,17 @@ namespace steadfast::contract {
 namespace {
 
 bool integers(const WeightForm& form, Arithmetic arithmetic) {
-  return arithmetic == Arithmetic::kCpuInt8 && !form.dense();
+  return (arithmetic == Arithmetic::kCpuInt8 || arithmetic == Arithmetic::kCudaInt8) && !form.dense();
+}
+
+// Inputs that share a row's scale.
+int row_group(const WeightForm& form, Arithmetic arithmetic) {
+  return arithmetic == Arithmetic::kCudaInt8 ? std::min(form.group, 64) : form.group;
+}
+
+// Whose zero points are taken out of the codes.
+bool centred(const WeightForm& form, Arithmetic arithmetic) {
+  return arithmetic == Arithmetic::kCpuInt8 && form.symmetric;
 }
 
 }  // namespace
@@ -15,16 +25,19 @@ bool integers(const WeightForm& form, Arithmetic arithmetic) {
 LinearRow linear_row(const float* x, int in, const WeightForm& form, Arithmetic arithmetic, bool fine) {
   LinearRow row;
   row.values.assign(x, x + in);
-  if (arithmetic == Arithmetic::kCuda || arithmetic == Arithmetic::kCpuBF16)
-    for (double& value : row.values) value = static_cast<double>(bf16_to_f32(f32_to_bf16(static_cast<float>(value))));
-  if (!integers(form, arithmetic)) return row;
-  const float limit = fine ? 127.0f * 256 : 127.0f;
-  for (int first = 0; first < in; first += form.group) {
+  if (!integers(form, arithmetic)) {
+    if (is_cuda(arithmetic) || arithmetic == Arithmetic::kCpuBF16)
+      for (double& value : row.values) value = static_cast<double>(bf16_to_f32(f32_to_bf16(static_cast<float>(value))));
+    return row;
+  }
+  const int group = row_group(form, arithmetic);
+  const float limit = fine && !is_cuda(arithmetic) ? 127.0f * 256 : 127.0f;
+  for (int first = 0; first < in; first += group) {
     float largest = 0;
-    for (int k = first; k < first + form.group; ++k) largest = std::max(largest, std::fabs(x[k]));
+    for (int k = first; k < first + group; ++k) largest = std::max(largest, std::fabs(x[k]));
     const float inverse = largest > 0x1p-110f ? limit / largest : 0.0f;
     row.scales.push_back(static_cast<double>(largest / limit));
-    for (int k = first; k < first + form.group; ++k)
+    for (int k = first; k < first + group; ++k)
       row.values[static_cast<std::size_t>(k)] = static_cast<double>(std::nearbyint(x[k] * inverse));
   }
   return row;
@@ -36,12 +49,12 @@ LinearFeature linear_feature(const RandomWeight& weight, int feature, Arithmetic
   std::vector<std::uint8_t> codes(static_cast<std::size_t>(weight.in()));
   std::vector<float> scales(static_cast<std::size_t>(weight.groups())), biases(scales.size());
   weight.read(feature, codes.data(), scales.data(), biases.data());
-  const double zero = form.symmetric ? 1 << (form.bits - 1) : 0;
+  const double zero = centred(form, arithmetic) ? 1 << (form.bits - 1) : 0;
   LinearFeature result;
   for (const std::uint8_t code : codes) result.weights.push_back(code - zero);
   result.scales.assign(scales.begin(), scales.end());
   result.biases.assign(biases.begin(), biases.end());
-  if (form.symmetric) result.biases.assign(biases.size(), 0);
+  if (centred(form, arithmetic)) result.biases.assign(biases.size(), 0);
   return result;
 }
 
@@ -50,12 +63,13 @@ Exact linear_value(const LinearRow& row, const LinearFeature& feature, const Wei
   double sum = 0, size = 0, unit = 0;
   const std::size_t in = row.values.size();
   if (integers(form, arithmetic)) {
-    const auto group = static_cast<std::size_t>(form.group);
+    const auto group = static_cast<std::size_t>(row_group(form, arithmetic));
     for (std::size_t g = 0; g < row.scales.size(); ++g) {
+      const std::size_t w = g * group / static_cast<std::size_t>(form.group);
       double dot = 0, codes = 0;
       for (std::size_t k = g * group; k < (g + 1) * group; ++k)
         dot += feature.weights[k] * row.values[k], codes += row.values[k];
-      const double first = dot * row.scales[g] * feature.scales[g], second = codes * row.scales[g] * feature.biases[g];
+      const double first = dot * row.scales[g] * feature.scales[w], second = codes * row.scales[g] * feature.biases[w];
       sum += first + second;
       size += std::fabs(first) + std::fabs(second);
     }

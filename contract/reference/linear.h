@@ -4,6 +4,7 @@
 // - CPU int8: a group's exact dot is rounded, scaled by a rounded product and added, the sum of codes likewise: gamma
 // of
 //   2 groups + 3.
+// - CUDA int8 (prompts): the same, groups of 128 in halves, no zero point taken out.
 // - CUDA: a k16 step adds 16 products and the sum so far, each cut below 2^-23 of the largest: at most 2^-22 of the
 //   terms' magnitudes a step and slice.
 // Bias and residual: a rounding each.

@@ -43,6 +43,15 @@ TEST(ContractCommand, ChecksAndSaysThatItHolds) {
   EXPECT_THAT(result["device"].get<std::string>(), HasSubstr("f32 activations"));
 }
 
+// With bf16 replies and int8 prompts: references of the other arithmetic would not bound what comes.
+TEST(ContractCommand, ChecksLinearsOfPrompts) {
+  const test::Outcome outcome = run({"check", "--device", "cpu", "--threads", "1", "--smallest", "--kernel", "linear",
+                                     "--act", "bf16", "--prompt-act", "int8"});
+  EXPECT_EQ(outcome.status, 0) << outcome.out;
+  EXPECT_THAT(outcome.out, HasSubstr("bf16 activations, of prompts int8"));
+  EXPECT_EQ(run({"check", "--device", "cpu", "--prompt-act", "int4"}).status, 1);
+}
+
 TEST(ContractCommand, ReadsCasesFromAFile) {
   test::TempFolder folder;
   const std::string path = (folder.path() / "my.tsv").string();
