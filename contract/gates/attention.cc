@@ -48,6 +48,7 @@ class Check {
     for (int s = 0; s < static_cast<int>(problem_.streams.size()); ++s)
       good_.push_back(rows(context_.backend, *whole, {whole_stream(s)}, "one piece"));
     check_double();
+    after_rotation();
     compare(context_.backend, *whole, "whole", {1, 7, 64, 256, 0});
     for (const Schedule& schedule : schedules()) compare(*schedule.backend, *whole, schedule.name, {7, 1 << 20});
     for (const int page : pages_) {
@@ -124,6 +125,28 @@ class Check {
             {s, wanted == 1 ? stream.positions - 1 : stream.first_query + (stream.rows() - count) / 2, count});
       }
     equal(what, rows(backend, cache, cuts, what), cuts);
+  }
+
+  // The way of a round: rotate_and_store (here without norms and rotation), which hands the queries on to attention.
+  void after_rotation() {
+    const KvShape& shape = problem_.shape;
+    const Stream& stream = problem_.streams[0];
+    const int first = stream.first_query, rows = stream.rows();
+    Cache cache(context_, shape, 1, problem_.window, pages_.front(), 9);
+    Backend& backend = context_.backend;
+    if (first > 0) store(backend, shape, problem_.streams, cache, {{0, 0, first}});
+    const InputRows queries(backend, stream.queries, shape.query_width()), keys(backend, stream.keys, shape.kv_width()),
+        values(backend, stream.values, shape.kv_width());
+    OutputRows out(backend, rows, shape.query_width());
+    out.poison(rows);
+    const Piece piece{nullptr, 0, rows, first};
+    const CacheView view = cache.view(0);
+    backend.rotate_and_store(queries.matrix(0, rows), keys.matrix(first, rows), values.matrix(first, rows),
+                             shape.attention(), {}, {}, {&piece, 1}, {&view, 1});
+    backend.attention(queries.matrix(0, rows), shape.attention(), {&piece, 1}, {&view, 1}, out.matrix(rows));
+    bool damage = false;
+    equal("after rotate_and_store", out.take(rows, damage), {whole_stream(0)});
+    gates_.untouched("after rotate_and_store", damage || !queries.intact() || !cache.intact());
   }
 
   void check_double() {
@@ -231,24 +254,25 @@ Status supported(Context& context, const Case& of) {
 }  // namespace
 
 Kernel attention_kernel() {
-  return {"attention",
-          "rows of a round over their streams' caches, whole and paged, every type",
-          {{"positions", 1, 1 << 17, {}},
-           {"first_query", 0, 1 << 17, {}},
-           {"heads", 1, 256, {}},
-           {"kv_heads", 1, 256, {}},
-           {"dim", 16, 256, {}},
-           {"kv", 0, -1, {"bf16", "fp8", "f32"}},
-           {"keys", 0, -1, {"even", "loud"}},
-           {"pages", 0, -1, {}},
-           {"alone", 0, -1, {"yes", "some"}}},
-          {"float64", "each row alone, pieces of 7, 64, 256, random = one piece",
-           "pages in random order = whole windows", "streams together = alone", "every schedule", "canaries"},
-          {"nothing planted, nothing seen", "two entries of the page table swapped", "the last position dropped",
-           "a row of another page planted"},
-          check,
-          timed,
-          supported};
+  return {
+      "attention",
+      "rows of a round over their streams' caches, whole and paged, every type",
+      {{"positions", 1, 1 << 17, {}},
+       {"first_query", 0, 1 << 17, {}},
+       {"heads", 1, 256, {}},
+       {"kv_heads", 1, 256, {}},
+       {"dim", 16, 256, {}},
+       {"kv", 0, -1, {"bf16", "fp8", "f32"}},
+       {"keys", 0, -1, {"even", "loud"}},
+       {"pages", 0, -1, {}},
+       {"alone", 0, -1, {"yes", "some"}}},
+      {"float64", "each row alone, pieces of 7, 64, 256, random = one piece", "pages in random order = whole windows",
+       "streams together = alone", "after rotate_and_store = after store_kv", "every schedule", "canaries"},
+      {"nothing planted, nothing seen", "two entries of the page table swapped", "the last position dropped",
+       "a row of another page planted"},
+      check,
+      timed,
+      supported};
 }
 
 }  // namespace steadfast::contract
