@@ -217,11 +217,11 @@ TEST(Gates, SeeAPageTableReadWrongly) {
   struct Fault : Wrong {
     void attention(const Matrix& queries, const AttentionShape& shape, std::span<const Piece> pieces,
                    std::span<const CacheView> views, const Matrix& out) override {
-      std::vector<std::int32_t> table(views[0].pages, views[0].pages + 2);
+      std::vector<std::int32_t> table;
       std::vector<CacheView> other(views.begin(), views.end());
       const bool two = views[0].page_shift == 4 && pieces[0].first_position + pieces[0].rows > 16 &&
                        pieces[0].first_position + pieces[0].rows <= 32;
-      if (two) std::swap(table[0], table[1]), other[0].pages = table.data();
+      if (two) table = {views[0].pages[1], views[0].pages[0]}, other[0].pages = table.data();
       Wrong::attention(queries, shape, pieces, other, out);
     }
   };
