@@ -36,8 +36,8 @@ cuda::LinearInput input_of(const LinearInput& input) {
 // int8: of prompts' rows, all others' else.
 class ForcedLinear : public ForwardingBackend {
  public:
-  ForcedLinear(std::shared_ptr<Backend> inner, cuda::Recorder& recorder, LinearSchedule schedule, Int8Schedule int8)
-      : ForwardingBackend(std::move(inner)), recorder_(recorder), schedule_(schedule), int8_(int8) {}
+  ForcedLinear(std::shared_ptr<Backend> inner, cuda::CudaBackend& card, LinearSchedule schedule, Int8Schedule int8)
+      : ForwardingBackend(std::move(inner)), card_(card), schedule_(schedule), int8_(int8) {}
   void linear(const Matrix& x, std::span<const LinearJob> jobs) override { run(cuda::LinearInput::plain(x), jobs); }
   void linear(const LinearInput& input, std::span<const LinearJob> jobs) override { run(input_of(input), jobs); }
 
@@ -47,19 +47,19 @@ class ForcedLinear : public ForwardingBackend {
     for (const LinearJob& job : jobs)
       args.push_back({static_cast<const cuda::CudaWeight*>(job.weight), job.out, job.bias, job.add});
     if (prompt_act() == Act::kInt8 && jobs[0].prompt)
-      cuda::linear_int8(recorder_, input, args, int8_);
+      cuda::linear_int8(card_.recorder(), input, args, int8_);
     else
-      cuda::linear(recorder_, input, args, schedule_);
+      cuda::linear(card_.recorder(), input, args, schedule_);
   }
-  cuda::Recorder& recorder_;
+  cuda::CudaBackend& card_;
   LinearSchedule schedule_;
   Int8Schedule int8_;
 };
 
 class PortableAttention : public ForwardingBackend {
  public:
-  PortableAttention(std::shared_ptr<Backend> inner, cuda::Recorder& recorder)
-      : ForwardingBackend(std::move(inner)), recorder_(recorder) {}
+  PortableAttention(std::shared_ptr<Backend> inner, cuda::CudaBackend& card)
+      : ForwardingBackend(std::move(inner)), card_(card) {}
 
   Status reserve_round(const RoundLimits& limits) override {
     if (auto status = ForwardingBackend::reserve_round(limits); !status) return status;
@@ -69,7 +69,7 @@ class PortableAttention : public ForwardingBackend {
     if (!memory) return memory.status();
     queries_ = std::move(*memory);
     // The plan is for the schedule that the backend takes; this one's totals may be more.
-    return recorder_.grow_scratch(std::max(recorder_.scratch_bytes(), std::size_t{256} << 20));
+    return card_.recorder().grow_scratch(std::max(card_.recorder().scratch_bytes(), std::size_t{256} << 20));
   }
 
   void attention(const Matrix& queries, const AttentionShape& shape, std::span<const Piece> pieces,
@@ -80,7 +80,7 @@ class PortableAttention : public ForwardingBackend {
     rounding.heads = shape.heads;
     rounding.kv_heads = shape.kv_heads;
     rounding.dim = shape.dim;
-    cuda::store_kv(recorder_, rounding);
+    cuda::store_kv(card_.recorder(), rounding);
     cuda::AttentionArgs args;
     args.queries = rounding.queries_out;
     args.shape = shape;
@@ -88,11 +88,11 @@ class PortableAttention : public ForwardingBackend {
     args.views = views;
     args.out = out;
     args.schedule = AttentionSchedule::kPortable;
-    cuda::attention(recorder_, args);
+    cuda::attention(card_.recorder(), args);
   }
 
  private:
-  cuda::Recorder& recorder_;
+  cuda::CudaBackend& card_;
   std::unique_ptr<DeviceMemory> queries_;
 };
 
@@ -109,27 +109,26 @@ std::vector<Schedule> cuda_schedules(const std::shared_ptr<Backend>& backend) {
   std::vector<Schedule> schedules;
   auto* card = dynamic_cast<cuda::CudaBackend*>(backend.get());
   if (card == nullptr) return schedules;  // a test's, around the true one
-  cuda::Recorder& recorder = card->recorder();
   const auto linear = [&](const char* name, LinearSchedule schedule, int least, int most) {
-    schedules.push_back({name, std::make_shared<ForcedLinear>(backend, recorder, schedule, Int8Schedule::kAuto), least,
+    schedules.push_back({name, std::make_shared<ForcedLinear>(backend, *card, schedule, Int8Schedule::kAuto), least,
                          most, "linear"});
   };
   const auto int8 = [&](const char* name, Int8Schedule schedule) {
-    schedules.push_back({name, std::make_shared<ForcedLinear>(backend, recorder, LinearSchedule::kAuto, schedule), 1,
+    schedules.push_back({name, std::make_shared<ForcedLinear>(backend, *card, LinearSchedule::kAuto, schedule), 1,
                          1 << 30, "linear"});
   };
   if (card->prompt_act() == Act::kInt8) {  // then the contract's linears are prompts'
     int8("int8 linears, blocks of many rows", Int8Schedule::kMany);
     int8("int8 linears, of few", Int8Schedule::kFew);
     int8("int8 linears, of few features too", Int8Schedule::kLeast);
-  } else if (recorder.card().wgmma()) {
+  } else if (card->recorder().card().wgmma()) {
     linear("portable linears", LinearSchedule::kPortable, 1, 1 << 30);
     linear("wide linears", LinearSchedule::kWide, 17, 1 << 30);
     linear("wide linears, all jobs together", LinearSchedule::kTogether, 17, 1 << 30);
   }
-  if (recorder.card().wgmma())
+  if (card->recorder().card().wgmma())
     schedules.push_back(
-        {"portable attention", std::make_shared<PortableAttention>(backend, recorder), 1, 1 << 30, "attention"});
+        {"portable attention", std::make_shared<PortableAttention>(backend, *card), 1, 1 << 30, "attention"});
   CudaOptions options;
   options.device = device_of(*backend);
   options.graphs = false;

@@ -4,11 +4,13 @@
 // portable kernel's run over all rows. Outputs are poisoned before, canaries behind each row checked; planted faults
 // must show.
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <numeric>
 #include <string>
 
 #include "backend/cuda/elementwise.h"
+#include "backend/cuda/linear_chain.h"
 #include "backend/cuda/norm.h"
 #include "linear_bench.h"
 
@@ -205,34 +207,138 @@ class Case {
   std::vector<std::unique_ptr<Job>> jobs_;
 };
 
-// Each prologue gives the bits of its op followed by the plain one.
+// A row times the norm's weight, and the norm's factor, on the host: the sums of device/strip_norm.h.
+float gained(const float* x, const float* weight, int width, float eps, float* to) {
+  std::vector<float> strips(static_cast<std::size_t>(cuda::round_up(width, 512) / 16), 0.0f);
+  for (int k = 0; k < width; ++k) to[k] = x[k] * weight[k];
+  for (int s = 0; s * 16 < width; ++s) {
+    float of[8];
+    for (int g = 0; g < 8; ++g) {
+      const int k = s * 16 + g;
+      const float low = k < width ? x[k] : 0, high = k + 8 < width ? x[k + 8] : 0;
+      of[g] = std::fma(high, high, low * low);
+    }
+    strips[static_cast<std::size_t>(s)] = ((of[0] + of[1]) + (of[2] + of[3])) + ((of[4] + of[5]) + (of[6] + of[7]));
+  }
+  float lanes[32] = {};
+  for (std::size_t s = 0; s < strips.size(); ++s) lanes[s % 32] += strips[s];
+  for (int distance = 16; distance > 0; distance /= 2)
+    for (int i = 0; i < distance; ++i) lanes[i] += lanes[i + distance];
+  return 1.0f / std::sqrt(lanes[0] / static_cast<float>(width) + eps);
+}
+
+// Each prologue gives the bits of its op followed by the plain one; the norm those of its weight, the plain one and its
+// factor.
 void check_prologues(Bench& bench, int rows, int heads, int dim) {
   const int width = heads * dim, out = 80;
-  DeviceArray<float> x(random_rows(rows, width, 3)), gate(random_rows(rows, width, 4)),
-      weight(random_rows(1, width, 5));
+  const std::vector<float> x_host = random_rows(rows, width, 3), weight_host = random_rows(1, width, 5);
+  DeviceArray<float> x(x_host), gate(random_rows(rows, width, 4)), weight(weight_host);
   DeviceArray<float> made(x.size), want(static_cast<std::size_t>(rows) * out), got(want.size);
   const std::unique_ptr<Weight> packed = bench.pack(RandomAffine(out, width, 4, 32, DType::kBF16, 9));
   const Matrix in(x.data, rows, width), gates(gate.data, rows, width), through(made.data, rows, width);
   cuda::Recorder& r = *bench.recorder;
+  std::vector<float> factors(static_cast<std::size_t>(rows), 1.0f);
   const auto same = [&](const char* name, const LinearInput& fused) {
     cuda::linear(r, LinearInput::plain(through),
                  std::vector<LinearJobArgs>{{on_card(packed), Matrix(want.data, rows, out)}});
     bench.finish();
     need(cudaMemset(got.data, 0xFF, got.size * 4));
+    need(cudaDeviceSynchronize());
     cuda::linear(r, fused, std::vector<LinearJobArgs>{{on_card(packed), Matrix(got.data, rows, out)}});
     bench.finish();
-    const std::vector<float> a = want.host(), b = got.host();
+    std::vector<float> a = want.host();
+    const std::vector<float> b = got.host();
+    for (std::size_t i = 0; i < a.size(); ++i) a[i] *= factors[i / out];
     report(fmt::format("prologue {}, {} rows of {} heads of {}", name, rows, heads, dim),
            std::memcmp(a.data(), b.data(), a.size() * 4) == 0 && a[0] == a[0] && a[0] != 0);
   };
-  cuda::rms_norm(r, in, weight.data, 1e-6f, through);
+  std::vector<float> y(x_host.size());
+  for (int row = 0; row < rows; ++row) {
+    const auto at = static_cast<std::size_t>(row) * static_cast<std::size_t>(width);
+    factors[static_cast<std::size_t>(row)] =
+        gained(x_host.data() + at, weight_host.data(), width, 1e-6f, y.data() + at);
+  }
+  need(cudaMemcpy(made.data, y.data(), y.size() * 4, cudaMemcpyHostToDevice));
+  need(cudaDeviceSynchronize());
   same("rms_norm", LinearInput::rms_norm(in, weight.data, 1e-6f));
+  std::fill(factors.begin(), factors.end(), 1.0f);
   cuda::silu_mul(r, in, gates, through);
   same("silu_mul", LinearInput::silu_mul(in, gates));
   cuda::sigmoid_mul(r, in, gates, through);
   same("sigmoid_mul", LinearInput::sigmoid_mul(in, gates));
   cuda::gated_norm(r, in, gates, heads, dim, weight.data, 1e-6f, through);
   same("gated_norm", LinearInput::gated_norm(in, gates, heads, dim, weight.data, 1e-6f));
+}
+
+// Two layers' linears as chains and one by one (the portable kernels): the same bits of all that is left in memory.
+struct ChainShapeOf {
+  std::string name;
+  int hidden, mixed, mlp;
+  std::vector<int> projections;
+  int bits, group, down_bits;
+};
+
+void check_chain(Bench& bench, const ChainShapeOf& s) {
+  std::uint64_t seed = 40;
+  const auto pack = [&](int out, int in, int bits) {
+    return bench.pack(RandomAffine(out, in, bits, s.group, DType::kBF16, ++seed));
+  };
+  const auto out = pack(s.hidden, s.mixed, s.bits), gate = pack(s.mlp, s.hidden, s.bits),
+             up = pack(s.mlp, s.hidden, s.bits), down = pack(s.hidden, s.mlp, s.down_bits);
+  std::vector<std::unique_ptr<Weight>> projections;
+  int projected = 0;
+  for (const int width : s.projections) projections.push_back(pack(width, s.hidden, s.bits)), projected += width;
+  const DeviceArray<float> mixed(random_rows(8, s.mixed, 1)), gain(random_rows(2, s.hidden, 2)),
+      bias(random_rows(1, s.mlp, 6));
+  const std::vector<float> x_host = random_rows(8, s.hidden, 3);
+  DeviceArray<float> x(x_host), gates(std::size_t{16} * s.mlp), results(std::size_t{8} * projected);
+  DeviceArray<std::uint8_t> memory(cuda::LinearChains::bytes(std::max({s.hidden, s.mixed, s.mlp})));
+  need(cudaMemset(memory.data, 0xFF, memory.size));
+  cuda::LinearChains chains;
+  chains.use_memory(memory.data, std::max({s.hidden, s.mixed, s.mlp}));
+  for (int rows = 1; rows <= 8; ++rows) {
+    const auto layers = [&](bool chained) {
+      need(cudaMemcpy(x.data, x_host.data(), x.size * 4, cudaMemcpyHostToDevice));
+      need(cudaMemset(results.data, 0xFF, results.size * 4));
+      need(cudaDeviceSynchronize());
+      const auto one = [&](const LinearInput& input, std::span<const LinearJobArgs> jobs) {
+        if (!chained)
+          cuda::linear(*bench.recorder, input, jobs, LinearSchedule::kPortable);
+        else if (!chains.add(*bench.recorder, input, jobs))
+          cuda::linear(*bench.recorder, input, jobs);
+      };
+      const Matrix rows_x(x.data, rows, s.hidden), g(gates.data, rows, s.mlp), u(gates.data + 8 * s.mlp, rows, s.mlp);
+      for (int layer = 0; layer < 2; ++layer) {
+        one(LinearInput::plain(Matrix(mixed.data, rows, s.mixed)),
+            std::vector<LinearJobArgs>{{on_card(out), rows_x, nullptr, x.data}});
+        one(LinearInput::rms_norm(rows_x, gain.data, 1e-6f),
+            std::vector<LinearJobArgs>{{on_card(gate), g, bias.data}, {on_card(up), u}});
+        one(LinearInput::silu_mul(g, u), std::vector<LinearJobArgs>{{on_card(down), rows_x, nullptr, x.data}});
+        std::vector<LinearJobArgs> jobs;
+        float* to = results.data;
+        for (const auto& each : projections) {
+          jobs.push_back({on_card(each), Matrix(to, rows, each->out())});
+          to += static_cast<std::ptrdiff_t>(8) * each->out();
+        }
+        one(LinearInput::rms_norm(rows_x, gain.data + s.hidden, 1e-6f), jobs);
+      }
+      chains.flush(*bench.recorder);
+      bench.finish();
+      std::vector<float> all = x.host();
+      const std::vector<float> more = results.host();
+      all.insert(all.end(), more.begin(), more.end());
+      return all;
+    };
+    const std::vector<float> want = layers(false);
+    for (int repeat = 0; repeat < 3; ++repeat) {  // launches, captured, replayed
+      const std::vector<float> got = layers(true);
+      std::size_t differing = 0;
+      for (std::size_t i = 0; i < want.size(); ++i)
+        differing += std::bit_cast<std::uint32_t>(want[i]) != std::bit_cast<std::uint32_t>(got[i]);
+      report(fmt::format("chain {}, {} rows, run {}: {} differing", s.name, rows, repeat, differing),
+             differing == 0 && want[0] == want[0] && want[0] != x_host[0]);
+    }
+  }
 }
 
 void check_embed(Bench& bench, const WeightShape& s) {
@@ -271,13 +377,12 @@ int check_smallest() {
   check_embed(bench, {200, 128 * 3, 4, 64, DType::kBF16});
   check_prologues(bench, 3, 5, 32);
   check_prologues(bench, 70, 4, 128);
+  check_chain(bench, {"odd", 328, 96, 712, {320, 48, 8}, 4, 32, 4});
   std::printf("%s: %d failures\n", failures == 0 ? "all fine" : "FAILED", failures);
   return failures == 0 ? 0 : 1;
 }
 
-int check() {
-  constexpr int kMostRows = 8192;
-  Bench bench(kMostRows, 17408);
+void check_shapes(Bench& bench) {
   const std::vector<int> few = {1, 2, 3, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 48, 63, 64, 65, 100, 127, 128, 129, 200};
   const std::vector<int> quick = {1, 3, 8, 16, 29, 33, 64, 65, 130};
   for (const int bits : {2, 3, 4, 5, 6, 8})
@@ -301,8 +406,24 @@ int check() {
   run(bench, "27B down", {{5120, 17408}}, 520, {1, 2, 8, 16, 31, 64, 65, 200, 512}, true);
   run(bench, "27B out", {{5120, 6144}}, 300, few, false);
   run(bench, "27B head", {{248320, 5120}}, 64, {1, 8, 13, 64}, false);
+}
+
+void check_chains(Bench& bench) {
   for (const auto& [rows, heads, dim] : {std::array{1, 48, 128}, {3, 5, 32}, {70, 40, 128}, {2, 68, 256}})
     check_prologues(bench, rows, heads, dim);
+  for (const ChainShapeOf& shape :
+       {ChainShapeOf{"27B", 5120, 6144, 17408, {10240, 6144, 48, 48}, 4, 64, 4},
+        ChainShapeOf{"27B attention", 5120, 6144, 17408, {6144, 1024, 1024, 6144}, 4, 64, 4},
+        ChainShapeOf{"27B, down of 8 bits", 5120, 6144, 17408, {10240, 6144, 48, 48}, 4, 64, 8},
+        ChainShapeOf{"odd", 328, 96, 712, {320, 48, 8}, 4, 32, 4},
+        ChainShapeOf{"small, 8 bits", 576, 576, 1536, {576, 192, 192}, 8, 32, 8}})
+    check_chain(bench, shape);
+}
+
+int check(bool chains_only) {
+  Bench bench(8192, 17408);
+  check_chains(bench);
+  if (!chains_only) check_shapes(bench);
   std::printf("%s: %d failures\n", failures == 0 ? "all fine" : "FAILED", failures);
   return failures == 0 ? 0 : 1;
 }
@@ -310,7 +431,8 @@ int check() {
 }  // namespace
 }  // namespace steadfast::bench
 
+// linear_check [smallest|chains]
 int main(int argc, char** argv) {
-  const bool smallest = argc > 1 && std::string_view(argv[1]) == "smallest";
-  return smallest ? steadfast::bench::check_smallest() : steadfast::bench::check();
+  const std::string_view part = argc > 1 ? argv[1] : "";
+  return part == "smallest" ? steadfast::bench::check_smallest() : steadfast::bench::check(part == "chains");
 }

@@ -1,11 +1,13 @@
-// linear_speed [few|prompt|int8]: times of linears on this card, as the recorder replays them: rows to bf16, then the
-// product. few: 1 to 64 rows of the 27B's layers, with the share of copy bandwidth, and a round of all its linears.
-// prompt: 128 to 8,192 rows, as lines that linear_peer.py reads beside PyTorch's. int8: rows quantised, bf16 beside it.
+// linear_speed [few [ROWS [NAME]]|prompt|int8]: times of linears on this card, as the recorder replays them: rows to
+// bf16, then the product. few: 1 to 64 rows of the 27B's layers, with the share of copy bandwidth, and a round of all its
+// linears. prompt: 128 to 8,192 rows, as lines that linear_peer.py reads beside PyTorch's. int8: rows quantised, bf16
+// beside it.
 #include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <string>
 
+#include "backend/cuda/linear_chain.h"
 #include "backend/cuda/linear_int8.h"
 #include "linear_bench.h"
 
@@ -91,13 +93,45 @@ const std::vector<std::pair<std::string, std::vector<WeightShape>>> kLinears = {
     {"head", {{248320, 5120}}},
 };
 
-void few() {
+// The linears of 64 layers as the backend chains them: out, gate and up, down and the next layer's first in a launch.
+void append_chains(Bench& bench, const std::vector<Timed>& loaded, int rows, float* x, float* out) {
+  static const DeviceArray<float> gain(random_rows(1, 17408, 2));
+  static DeviceArray<std::uint8_t> memory(cuda::LinearChains::bytes(17408));
+  static DeviceArray<float> residual(random_rows(cuda::kChainRows, 5120, 3));
+  cuda::LinearChains chains;
+  chains.use_memory(memory.data, 17408);
+  std::size_t n = 0;
+  const Matrix hidden(residual.data, rows, 5120);
+  const auto add = [&](const LinearInput& input, std::size_t which, bool into_hidden) {
+    std::vector<LinearJobArgs> jobs;
+    float* to = out;
+    for (const auto& weight : loaded[which].copies[n % loaded[which].copies.size()]) {
+      jobs.push_back({on_card(weight), Matrix(to, rows, weight->out())});
+      if (into_hidden) jobs.back() = {on_card(weight), hidden, nullptr, hidden.data};
+      to += static_cast<std::ptrdiff_t>(rows) * weight->out();
+    }
+    chains.add(*bench.recorder, input, jobs);
+  };
+  for (int layer = 0; layer < 64; ++layer, ++n) {
+    chains.flush(*bench.recorder);
+    add(LinearInput::plain(Matrix(x, rows, 6144)), 4, true);
+    add(LinearInput::rms_norm(hidden, gain.data, 1e-6f), 0, false);
+    const Matrix gate(out, rows, 17408), up(out + static_cast<std::ptrdiff_t>(rows) * 17408, rows, 17408);
+    add(LinearInput::silu_mul(gate, up), 3, true);
+    add(LinearInput::rms_norm(hidden, gain.data, 1e-6f), layer % 4 == 3 ? 2 : 1, false);
+  }
+  chains.flush(*bench.recorder);
+}
+
+// only_rows 0: all; only_name empty: all, and whole rounds.
+void few(int only_rows, const std::string& only_name) {
   Bench bench(64, 17408);
   const auto started = std::chrono::steady_clock::now();
   std::vector<Timed> loaded;
   double bytes = 0;
   for (const auto& [name, shapes] : kLinears) {
-    loaded.push_back(load(bench, shapes, 300e6));
+    const bool used = only_name.empty() || name == only_name;
+    loaded.push_back(used ? load(bench, shapes, 300e6) : Timed{});
     bytes += loaded.back().bytes * static_cast<double>(loaded.back().copies.size());
   }
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
@@ -105,9 +139,11 @@ void few() {
               seconds, seconds * 15e9 / bytes);
   DeviceArray<float> x(random_rows(64, 17408, 1)), out(std::size_t{64} * 248320);
   for (const int rows : {1, 2, 8, 16, 32, 64}) {
+    if (only_rows > 0 && rows != only_rows) continue;
     std::printf("%2d rows:", rows);
     for (std::size_t i = 0; i < kLinears.size(); ++i) {
       const auto& [name, shapes] = kLinears[i];
+      if (loaded[i].copies.empty()) continue;
       const int chain = name == "head" ? 6 : 40;
       const Matrix in(x.data, rows, shapes[0].in);
       const double us = replayed(bench, 9,
@@ -117,6 +153,10 @@ void few() {
                                  }) /
                         chain;
       std::printf("  %s %.2f us %.0f%%", name.c_str(), us, loaded[i].bytes / kCopyBytes * 1e8 / us);
+    }
+    if (!only_name.empty()) {
+      std::printf("\n");
+      continue;
     }
     double floor = 0;
     const double round = replayed(bench, 7, [&] {
@@ -128,8 +168,13 @@ void few() {
           floor += loaded[i].bytes;
         }
     });
-    std::printf("  64 layers %.0f us, floor %.0f: %.0f%%\n", round, floor / kCopyBytes * 1e6,
+    std::printf("  64 layers %.0f us, floor %.0f: %.0f%%", round, floor / kCopyBytes * 1e6,
                 floor / kCopyBytes * 1e8 / round);
+    if (rows <= cuda::kChainRows) {
+      const double chained = replayed(bench, 7, [&] { append_chains(bench, loaded, rows, x.data, out.data); });
+      std::printf("; chained %.0f us: %.0f%%", chained, floor / kCopyBytes * 1e8 / chained);
+    }
+    std::printf("\n");
     std::fflush(stdout);
   }
 }
@@ -207,7 +252,8 @@ void int8() {
 }  // namespace steadfast::bench
 
 int main(int argc, char** argv) {
-  if (argc < 2 || std::strcmp(argv[1], "few") == 0) steadfast::bench::few();
+  if (argc < 2 || std::strcmp(argv[1], "few") == 0)
+    steadfast::bench::few(argc > 2 ? std::atoi(argv[2]) : 0, argc > 3 ? argv[3] : "");
   if (argc < 2 || std::strcmp(argv[1], "prompt") == 0) steadfast::bench::prompt();
   if (argc >= 2 && std::strcmp(argv[1], "int8") == 0) steadfast::bench::int8();
   return 0;

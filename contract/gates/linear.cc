@@ -17,7 +17,7 @@ const std::vector<std::string> kPrologues = {"plain", "rms_norm", "silu_mul", "s
 // CUDA's rule of slices (docs/arithmetic.md), and its steps of 16 inputs.
 int cuda_steps(int out, int in) {
   const int chunks = 2 * ((in + 127) / 128);
-  const int slices = out >= 8192 || chunks < 8 ? 1 : chunks < 16 ? 2 : 4;
+  const int slices = out >= 16384 || chunks < 8 ? 1 : chunks < 16 ? 2 : 4;
   return (in + 15) / 16 + slices;
 }
 
@@ -86,10 +86,15 @@ class Problem {
     int first = 0;
     for (const auto& job : jobs_) {
       const WeightForm& form = job->reader.form();
+      const bool behind = factor_behind(form);
       std::vector<LinearRow> x;
-      for (const int row : row_list)
-        x.push_back(
-            linear_row(rows_made_.data() + static_cast<std::ptrdiff_t>(row) * in_, in_, form, arithmetic_, fine_));
+      std::vector<double> factors;
+      for (const int row : row_list) {
+        const auto at = static_cast<std::ptrdiff_t>(row) * in_;
+        const float* made = (behind ? rows_gained_ : rows_made_).data() + at;
+        x.push_back(linear_row(made, in_, form, arithmetic_, fine_));
+        factors.push_back(behind ? norm_factor(x_.host().data() + at) : 1.0);
+      }
       for (const int feature : sampled(form.out, in_ > 1024 ? 48 : 256)) {
         const auto weights = linear_feature(job->reader, feature, arithmetic_);
         const double bias = job->has_bias ? static_cast<double>(job->bias.host[static_cast<std::size_t>(feature)]) : 0;
@@ -97,7 +102,10 @@ class Problem {
           const auto at = static_cast<std::size_t>(row_list[i]) * static_cast<std::size_t>(width_) +
                           static_cast<std::size_t>(first + feature);
           const double add = adds_ ? static_cast<double>(before_[at]) : 0;
-          const Exact exact = linear_value(x[i], weights, form, arithmetic_, cuda_steps(form.out, in_), bias, add);
+          const Exact exact =
+              behind ? normed_value(linear_value(x[i], weights, form, arithmetic_, cuda_steps(form.out, in_), 0, 0),
+                                    factors[i], bias, add)
+                     : linear_value(x[i], weights, form, arithmetic_, cuda_steps(form.out, in_), bias, add);
           share.add(static_cast<double>(got[at]), exact.value, exact.bound);
         }
       }
@@ -106,9 +114,11 @@ class Problem {
     return share.worst();
   }
 
-  // The product of the rows that the prologue's own op made has the same bits.
+  // The product of the rows that the prologue's own op made has the same bits; not where a norm's factor is behind it.
   void check_prologue(Gates& gates, const std::vector<float>& alone, const RowOp& fused) {
     if (kind_ == Kind::kPlain) return;
+    for (const auto& job : jobs_)
+      if (factor_behind(job->reader.form())) return;
     RowOp plain = fused;
     plain.run = [this](Backend& backend, int first, const Matrix& out) {
       const auto jobs = jobs_for(out);
@@ -199,10 +209,31 @@ class Problem {
     }
   }
 
+  // CUDA's bf16 linears read x times a norm's weight, and multiply the sums by the norm's factor.
+  bool factor_behind(const WeightForm& form) const {
+    return kind_ == Kind::kRmsNorm && (arithmetic_ == Arithmetic::kCuda ||
+                                       (arithmetic_ == Arithmetic::kCudaInt8 && form.dense()));
+  }
+  double norm_factor(const float* x) const {
+    double squares = 0;
+    for (int k = 0; k < in_; ++k) squares += static_cast<double>(x[k]) * static_cast<double>(x[k]);
+    return 1.0 / std::sqrt(squares / in_ + static_cast<double>(kEps));
+  }
+  // The factor's own error: 16 roundings of a strip's and 32 lanes' tree, chains of in / 512, quotient and root; then the
+  // product, and two sums.
+  Exact normed_value(const Exact& sum, double factor, double bias, double add) const {
+    const double product = sum.value * factor, total = product + bias + add;
+    const double roundings = 16 + in_ / 512.0 + 8;
+    const double own = (std::fabs(product) * roundings + 3 * (std::fabs(bias) + std::fabs(add) + std::fabs(total))) * 0x1p-24;
+    return {total, sum.bound * factor * (1 + 0x1p-18) + own};
+  }
+
   // What the product reads, on the host: a prologue's rows come from its own op, which has its own line in the
   // contract.
   void make_rows() {
-    rows_made_ = x_.host();
+    rows_made_ = rows_gained_ = x_.host();
+    if (kind_ == Kind::kRmsNorm)
+      for (std::size_t i = 0; i < rows_gained_.size(); ++i) rows_gained_[i] *= norm_.host[i % static_cast<std::size_t>(in_)];
     if (kind_ == Kind::kPlain) return;
     make_on_device();
     bool damage = false;
@@ -225,7 +256,7 @@ class Problem {
   OutputRows made_;
   DeviceVector norm_;
   std::vector<std::unique_ptr<Job>> jobs_;
-  std::vector<float> rows_made_, before_;
+  std::vector<float> rows_made_, rows_gained_, before_;
 };
 
 void check(Context& context, const Case& of, Gates& gates) {

@@ -30,48 +30,48 @@ LinearInput input_of(const steadfast::LinearInput& input) {
   return LinearInput::plain(input.x);
 }
 
+}  // namespace
+
 // Logits and the head's weights are of one kind with all other linears here: `fine` is the CPU's.
-void launch_linear(Recorder& recorder, const LinearInput& input, std::span<const LinearJob> jobs, Act prompt_act) {
+void CudaBackend::append_linear(const cuda::LinearInput& input, std::span<const LinearJob> jobs) {
   std::vector<LinearJobArgs> args;
   for (const LinearJob& job : jobs)
     args.push_back({static_cast<const CudaWeight*>(job.weight), job.out, job.bias, job.add});
-  if (prompt_act == Act::kInt8 && !jobs.empty() && jobs[0].prompt)
-    linear_int8(recorder, input, args);
-  else
-    cuda::linear(recorder, input, args);
+  if (options_.prompt_act == Act::kInt8 && !jobs.empty() && jobs[0].prompt)
+    linear_int8(recorder(), input, args);
+  else if (!chains_.add(*recorder_, input, args))
+    cuda::linear(*recorder_, input, args);
 }
 
-}  // namespace
-
-void CudaBackend::copy_rows(const Matrix& from, const Matrix& to) { cuda::copy_rows(*recorder_, from, to); }
+void CudaBackend::copy_rows(const Matrix& from, const Matrix& to) { cuda::copy_rows(recorder(), from, to); }
 
 void CudaBackend::embed(const Weight& table, std::span<const TokenId> ids, const Matrix& out) {
-  cuda::embed(*recorder_, static_cast<const CudaWeight&>(table), ids, out);
+  cuda::embed(recorder(), static_cast<const CudaWeight&>(table), ids, out);
 }
 
 void CudaBackend::linear(const Matrix& x, std::span<const LinearJob> jobs) {
-  launch_linear(*recorder_, LinearInput::plain(x), jobs, options_.prompt_act);
+  append_linear(LinearInput::plain(x), jobs);
 }
 
 void CudaBackend::linear(const steadfast::LinearInput& input, std::span<const LinearJob> jobs) {
-  launch_linear(*recorder_, input_of(input), jobs, options_.prompt_act);
+  append_linear(input_of(input), jobs);
 }
 
 void CudaBackend::rms_norm(const Matrix& x, const float* weight, float eps, const Matrix& out) {
-  cuda::rms_norm(*recorder_, x, weight, eps, out);
+  cuda::rms_norm(recorder(), x, weight, eps, out);
 }
 
 void CudaBackend::head_norm(const Matrix& x, int heads, int dim, const float* weight, float eps) {
-  cuda::head_norm(*recorder_, x, heads, dim, weight, eps);
+  cuda::head_norm(recorder(), x, heads, dim, weight, eps);
 }
 
 void CudaBackend::rope(const Matrix& x, int heads, int dim, const RopeTable& table) {
-  cuda::rope(*recorder_, x, heads, dim, table);
+  cuda::rope(recorder(), x, heads, dim, table);
 }
 
 void CudaBackend::rope_table(std::span<const std::int32_t> positions, const float* inverse, int half, float magnitude,
                              float* cosine, float* sine) {
-  cuda::rope_table(*recorder_, positions, inverse, half, magnitude, cosine, sine);
+  cuda::rope_table(recorder(), positions, inverse, half, magnitude, cosine, sine);
 }
 
 void CudaBackend::store_kv(const Matrix& keys, const Matrix& values, const CacheView& view, int first_position) {
@@ -83,7 +83,7 @@ void CudaBackend::store_kv(const Matrix& keys, const Matrix& values, const Cache
   args.dim = view.dim;
   args.pieces = {&piece, 1};
   args.views = {&view, 1};
-  cuda::store_kv(*recorder_, args);
+  cuda::store_kv(recorder(), args);
 }
 
 void CudaBackend::rotate_and_store(const Matrix& queries, const Matrix& keys, const Matrix& values,
@@ -103,7 +103,7 @@ void CudaBackend::rotate_and_store(const Matrix& queries, const Matrix& keys, co
   args.rope = table;
   args.pieces = pieces;
   args.views = views;
-  cuda::store_kv(*recorder_, args);
+  cuda::store_kv(recorder(), args);
   stored_queries_ = queries.data;
 }
 
@@ -116,7 +116,7 @@ void CudaBackend::attention(const Matrix& queries, const AttentionShape& shape, 
     rounding.heads = shape.heads;
     rounding.kv_heads = shape.kv_heads;
     rounding.dim = shape.dim;
-    cuda::store_kv(*recorder_, rounding);
+    cuda::store_kv(recorder(), rounding);
   }
   stored_queries_ = nullptr;
   AttentionArgs args;
@@ -125,38 +125,38 @@ void CudaBackend::attention(const Matrix& queries, const AttentionShape& shape, 
   args.pieces = pieces;
   args.views = views;
   args.out = out;
-  cuda::attention(*recorder_, args);
+  cuda::attention(recorder(), args);
 }
 
 void CudaBackend::silu_mul(const Matrix& gate, const Matrix& up, const Matrix& out) {
-  cuda::silu_mul(*recorder_, gate, up, out);
+  cuda::silu_mul(recorder(), gate, up, out);
 }
 
 void CudaBackend::sigmoid_mul(const Matrix& x, const Matrix& gate, const Matrix& out) {
-  cuda::sigmoid_mul(*recorder_, x, gate, out);
+  cuda::sigmoid_mul(recorder(), x, gate, out);
 }
 
 void CudaBackend::delta(const Matrix& x, const Matrix& a, const Matrix& b, const DeltaShape& shape,
                         const DeltaWeights& weights, std::span<const Piece> pieces, std::span<const DeltaState> states,
                         const Matrix& mixed, const Matrix& out) {
-  cuda::delta(*recorder_, {shape, weights, x, a, b, pieces, states, mixed, out});
+  cuda::delta(recorder(), {shape, weights, x, a, b, pieces, states, mixed, out});
 }
 
 DeltaStateBytes CudaBackend::delta_state_bytes(const DeltaShape& shape) const { return cuda::delta_state_bytes(shape); }
 
 void CudaBackend::gated_norm(const Matrix& x, const Matrix& gate, int heads, int dim, const float* weight, float eps,
                              const Matrix& out) {
-  cuda::gated_norm(*recorder_, x, gate, heads, dim, weight, eps, out);
+  cuda::gated_norm(recorder(), x, gate, heads, dim, weight, eps, out);
 }
 
 void CudaBackend::gather(const Matrix& x, std::span<const int> rows, const Matrix& out) {
-  cuda::gather(*recorder_, x, rows, out);
+  cuda::gather(recorder(), x, rows, out);
 }
 
 Status CudaBackend::draw(const Matrix& logits, std::span<const DrawJob> jobs, std::span<Drawn> drawn) {
   CHECK(static_cast<int>(jobs.size()) <= limits_.logit_rows, "{} draws, {} planned", jobs.size(), limits_.logit_rows);
   auto* results = static_cast<DrawResult*>(results_->data());
-  cuda::draw(*recorder_, logits, jobs, results);
+  cuda::draw(recorder(), logits, jobs, results);
   std::vector<DrawResult> back(jobs.size());
   if (auto status = download(back.data(), results, back.size() * sizeof(DrawResult)); !status) return status;
   for (std::size_t i = 0; i < jobs.size(); ++i) {

@@ -3,6 +3,7 @@
 
 #include "backend/cuda/cuda_backend.h"
 #include "backend/cuda/draw.h"
+#include "backend/cuda/linear_chain.h"
 #include "backend/cuda/recorder.h"
 #include "backend/cuda/weight.h"
 
@@ -13,7 +14,11 @@ class CudaBackend : public Backend {
   static Result<std::unique_ptr<Backend>> create(const CudaOptions& options);
   ~CudaBackend() override;
 
-  Recorder& recorder() { return *recorder_; }  // for the contract, which forces schedules
+  // For ops to append to, and for the contract, which forces schedules: linears that were held back come first.
+  Recorder& recorder() {
+    chains_.flush(*recorder_);
+    return *recorder_;
+  }
 
   std::string describe() const override;
   std::string target() const override;
@@ -65,6 +70,7 @@ class CudaBackend : public Backend {
 
  private:
   CudaBackend() = default;
+  void append_linear(const cuda::LinearInput& input, std::span<const LinearJob> jobs);
   // The device of this thread, and whether the card still works.
   Status ready() const;
   // Clears an error that the card survives; remembers one that it does not.
@@ -80,7 +86,9 @@ class CudaBackend : public Backend {
   RoundLimits limits_;
   std::unique_ptr<DeviceMemory> query_rows_;  // bf16 queries of a round, from rotate_and_store to attention
   std::unique_ptr<DeviceMemory> results_;     // DrawResult of each row of logits
-  const float* stored_queries_ = nullptr;     // whose rows query_rows_ holds
+  LinearChains chains_;
+  std::unique_ptr<DeviceMemory> chain_memory_;  // chains_' rows on the way
+  const float* stored_queries_ = nullptr;       // whose rows query_rows_ holds
   Status failed_;
 };
 

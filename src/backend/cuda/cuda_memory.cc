@@ -123,7 +123,7 @@ std::size_t CudaBackend::memory_used() const {
 }
 
 std::size_t CudaBackend::round_bytes(const RoundLimits& limits) const {
-  return scratch_bytes(recorder_->card(), limits) + query_bytes(limits) + kArena;
+  return scratch_bytes(recorder_->card(), limits) + query_bytes(limits) + LinearChains::bytes(limits.widest) + kArena;
 }
 
 Status CudaBackend::ready() const {
@@ -134,6 +134,7 @@ Status CudaBackend::ready() const {
 Status CudaBackend::note(Status status) {
   if (status) return status;
   recorder_->drop();
+  chains_.drop();
   stored_queries_ = nullptr;
   cudaGetLastError();
   const cudaError_t after = cudaDeviceSynchronize();
@@ -205,9 +206,10 @@ Status CudaBackend::copy(void* to, const void* from, std::size_t bytes) {
 Status CudaBackend::finish() {
   if (auto status = ready(); !status) {
     recorder_->drop();
+    chains_.drop();
     return status;
   }
-  return note(recorder_->run());
+  return note(recorder().run());
 }
 
 Status CudaBackend::check_model(const ModelShapes& shapes) const {
@@ -229,6 +231,10 @@ Status CudaBackend::reserve_round(const RoundLimits& wanted) {
   auto queries = allocate(query_bytes(l));
   if (!queries) return queries.status();
   query_rows_ = std::move(*queries);
+  auto chain = allocate(LinearChains::bytes(l.widest));
+  if (!chain) return chain.status();
+  chain_memory_ = std::move(*chain);
+  chains_.use_memory(chain_memory_->data(), l.widest);
   auto results = allocate(static_cast<std::size_t>(l.logit_rows) * sizeof(DrawResult));
   if (!results) return results.status();
   results_ = std::move(*results);

@@ -43,10 +43,8 @@ __global__ void __launch_bounds__(kThreads)
   const int k = static_cast<int>(blockIdx.x * kThreads + threadIdx.x);
   if (k >= out.width) return;
   const int tile = id / kTileFeatures, strip = id % kTileFeatures / kStripFeatures;
-  const std::size_t at =
-      (static_cast<std::size_t>(tile) * static_cast<std::size_t>(chunks) + static_cast<std::size_t>(k / kChunk)) *
-          kTileStrips +
-      static_cast<std::size_t>(strip);
+  const std::size_t at = static_cast<std::size_t>(tile) * static_cast<std::size_t>(chunks) * kTileStrips +
+                         static_cast<std::size_t>(strip_place(form, chunks, strip, k / kChunk));
   out.data[row * out.stride + k] =
       weight_at(table + at * static_cast<std::size_t>(strip_bytes(form)), form, id % kStripFeatures, k % kChunk);
 }

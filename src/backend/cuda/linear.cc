@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "backend/cuda/linear_chain.h"
 #include "backend/cuda/linear_input.h"
 #include "backend/cuda/linear_kernels.h"
 
@@ -16,24 +17,6 @@ constexpr int kTogetherRows = 192;      // up to which all jobs of a wide launch
 constexpr int kTogetherMixed = 4096;    // the same, where apart they would be two launches
 constexpr int kRingBytes = 212 * 1024;  // of 227 KiB: the kernels before and after still fit beside it
 constexpr int kSpreadStrips = 6;        // strips a multiprocessor below which slices go to blocks of their own
-
-const FormKernels& kernels_of(Form form) {
-  switch (form) {
-    case Form::kFour:
-      return four_kernels();
-    case Form::kFourSplit:
-      return four_split_kernels();
-    case Form::kFourFloat:
-      return four_float_kernels();
-    case Form::kEight:
-      return eight_kernels();
-    case Form::kEightFloat:
-      return eight_float_kernels();
-    case Form::kDense:
-      return dense_kernels();
-  }
-  CHECK(false, "no kernels for form {}", static_cast<int>(form));
-}
 
 LinearSchedule choose(const CardTraits& card, int rows, std::span<const LinearJobArgs> jobs) {
   if (!card.wgmma()) return LinearSchedule::kPortable;
@@ -51,12 +34,14 @@ bool is_wide(LinearSchedule schedule) {
 int row_block(LinearSchedule schedule, int rows) {
   if (schedule == LinearSchedule::kPortable) return rows <= 8 ? 8 : 64;
   if (is_wide(schedule)) return 64;
-  return rows <= 8 ? 8 : rows <= 16 ? 16 : rows <= 32 ? 32 : 64;
+  return rows <= kChainRows ? rows : rows <= 16 ? 16 : rows <= 32 ? 32 : 64;
 }
 
 std::size_t input_bytes(int padded_rows, int in) {
   return static_cast<std::size_t>(chunks_of(in)) * static_cast<std::size_t>(padded_rows) * kChunkRowBytes;
 }
+
+std::size_t factor_bytes(int rows) { return static_cast<std::size_t>(round_up(rows, 64)) * sizeof(float); }
 
 std::size_t partial_bytes(int strips, int parts, int rows) {
   return static_cast<std::size_t>(strips) * static_cast<std::size_t>(parts) * static_cast<std::size_t>(rows) *
@@ -159,13 +144,32 @@ void launch_wide(Recorder& recorder, const LinearKernel& kernel, LinearLaunch la
 
 }  // namespace
 
+const FormKernels& kernels_of(Form form) {
+  switch (form) {
+    case Form::kFour:
+      return four_kernels();
+    case Form::kFourSplit:
+      return four_split_kernels();
+    case Form::kFourFloat:
+      return four_float_kernels();
+    case Form::kEight:
+      return eight_kernels();
+    case Form::kEightFloat:
+      return eight_float_kernels();
+    case Form::kDense:
+      return dense_kernels();
+  }
+  CHECK(false, "no kernels for form {}", static_cast<int>(form));
+}
+
 const char* linear_schedule(const CardTraits& card, int rows) {
   const LinearSchedule schedule = choose(card, rows, {});
   return schedule == LinearSchedule::kPortable ? "portable" : schedule == LinearSchedule::kRows ? "rows" : "wide";
 }
 
 std::size_t linear_scratch_bytes(const CardTraits& card, int rows, int in) {
-  return input_bytes(round_up(rows, 64), in) + partial_bytes(kSpreadStrips * card.multiprocessors, 4, kFewRows);
+  return input_bytes(round_up(rows, 64), in) + factor_bytes(rows) +
+         partial_bytes(kSpreadStrips * card.multiprocessors, 4, kFewRows);
 }
 
 void linear(Recorder& recorder, const LinearInput& input, std::span<const LinearJobArgs> jobs,
@@ -175,9 +179,10 @@ void linear(Recorder& recorder, const LinearInput& input, std::span<const Linear
   if (schedule == LinearSchedule::kAuto) schedule = choose(recorder.card(), rows, jobs);
   const int block = row_block(schedule, rows), padded = round_up(rows, block);
   CHECK(schedule != LinearSchedule::kRows || rows <= kFewRows, "linear: {} rows in a block of {}", rows, block);
-  const std::size_t x_bytes = input_bytes(padded, input.x.width);
-  auto* x = static_cast<std::uint8_t*>(recorder.scratch(x_bytes));
-  write_linear_input(recorder, input, padded, x);
+  const std::size_t x_bytes = input_bytes(padded, input.x.width), held = x_bytes + factor_bytes(rows);
+  auto* x = static_cast<std::uint8_t*>(recorder.scratch(held));
+  auto* factors = input.prologue == Prologue::kRmsNorm ? reinterpret_cast<float*>(x + x_bytes) : nullptr;
+  write_linear_input(recorder, input, padded, x, factors);
   std::array<bool, 64> done{};
   CHECK(jobs.size() <= done.size(), "linear: {} jobs", jobs.size());
   for (std::size_t first = 0; first < jobs.size(); ++first) {
@@ -195,15 +200,22 @@ void linear(Recorder& recorder, const LinearInput& input, std::span<const Linear
       picked[count++] = static_cast<int>(j);
       done[j] = true;
     }
+    if (schedule == LinearSchedule::kRows && rows <= kChainRows) {
+      std::array<LinearJobArgs, kMostJobs> together;
+      for (std::size_t i = 0; i < count; ++i) together[i] = jobs[static_cast<std::size_t>(picked[i])];
+      launch_chain_of_one(recorder, x, factors, rows, input.x.width, std::span(together).first(count));
+      continue;
+    }
     LinearLaunch launch = gather_jobs(jobs, std::span(picked).first(count));
     launch.x = x;
+    launch.factors = factors;
     launch.rows = rows;
     launch.padded_rows = padded;
     launch.chunks = chunks_of(input.x.width);
     launch.parts = choose_parts(launch, recorder.card());
     if (launch.parts > 1) {
-      const std::size_t all = x_bytes + partial_bytes(launch.tiles * kTileStrips, launch.parts, block);
-      launch.partials = reinterpret_cast<float*>(static_cast<std::uint8_t*>(recorder.scratch(all)) + x_bytes);
+      const std::size_t all = held + partial_bytes(launch.tiles * kTileStrips, launch.parts, block);
+      launch.partials = reinterpret_cast<float*>(static_cast<std::uint8_t*>(recorder.scratch(all)) + held);
       launch.counters = recorder.counters();
     }
     const FormKernels& kernels = kernels_of(form);
@@ -212,7 +224,7 @@ void linear(Recorder& recorder, const LinearInput& input, std::span<const Linear
     } else if (schedule == LinearSchedule::kPortable) {
       launch_portable(recorder, kernels.portable[block == 8 ? 0 : 1], launch);
     } else {
-      launch_bulk(recorder, kernels.bulk[block == 8 ? 0 : block == 16 ? 1 : block == 32 ? 2 : 3], form, launch);
+      launch_bulk(recorder, kernels.bulk[block == 16 ? 0 : block == 32 ? 1 : 2], form, launch);
     }
   }
 }

@@ -3,7 +3,8 @@
 // products added in fp32 by mma.m16n8k16 in ascending K within the slices of linear_slices(out, in), slices added in
 // ascending order; then + bias, then + add. Schedules differ by rows and card and give the same bits: `portable` (any
 // card), `rows` (sm_90, up to 64 rows), `wide` (sm_90, more rows). Jobs are launched together where their weights have
-// one form.
+// one form. An RMS norm's weight is applied to the row before, its factor behind the product: y = sum * factor + bias +
+// add.
 #pragma once
 
 #include <span>
@@ -14,7 +15,8 @@
 
 namespace steadfast::cuda {
 
-// What is done to a row on its way to bf16; the same float32 bits as the op of that name followed by kPlain.
+// What is done to a row on its way to bf16: but for kRmsNorm (above) the same float32 bits as the op of that name
+// followed by kPlain.
 enum class Prologue : std::uint8_t { kPlain, kRmsNorm, kSiluMul, kSigmoidMul, kGatedNorm };
 
 struct LinearInput {

@@ -1,16 +1,16 @@
-// Rows to bf16. A norm's row is one block's work and its sums are norm.h's; a gated norm's head is one warp's; the rest
-// is element by element, 8 a thread.
+// Rows to bf16. A norm's row is one block's work; a gated norm's head is one warp's; the rest is element by element, 8
+// a thread.
 #include "backend/cuda/device/fragments.h"
 #include "backend/cuda/device/math.h"
 #include "backend/cuda/device/reduce.h"
+#include "backend/cuda/device/strip_norm.h"
 #include "backend/cuda/device/wait.h"
 #include "backend/cuda/linear_input.h"
 
 namespace steadfast::cuda {
 namespace {
 
-constexpr int kRowThreads = 1024;
-constexpr int kHeld = 8;  // values of a row that a thread of the norm keeps in registers
+constexpr int kRowThreads = 320;
 constexpr int kPieceThreads = 128;
 constexpr int kHeadWarps = 8;
 
@@ -30,38 +30,53 @@ struct Target {
   }
 };
 
-__global__ void __launch_bounds__(kRowThreads) rms_norm_rows(Matrix x, const float* weight, float eps, Target to) {
-  __shared__ float shared[kRowThreads / 32];
+__device__ inline void load8(const float* from, bool aligned, int count, float (&v)[8]) {
+  if (aligned && count >= 8) {
+    const float4 a = *reinterpret_cast<const float4*>(from), b = *reinterpret_cast<const float4*>(from + 4);
+    v[0] = a.x, v[1] = a.y, v[2] = a.z, v[3] = a.w, v[4] = b.x, v[5] = b.y, v[6] = b.z, v[7] = b.w;
+    return;
+  }
+#pragma unroll
+  for (int i = 0; i < 8; ++i) v[i] = i < count ? from[i] : 0.0f;
+}
+
+// Rows times the norm's weight, and the factor that the norm would have multiplied them by. A thread has 16 inputs at a
+// time; the sum of their squares is strip_squares' of device/strip_norm.h, and the row's sum is row_squares'.
+__global__ void __launch_bounds__(kRowThreads)
+    rms_norm_rows(Matrix x, const float* weight, float eps, bool aligned, Target to, float* factors) {
+  __shared__ float strips[kRowThreads];
   begin_next();
   const int row = static_cast<int>(blockIdx.x), thread = static_cast<int>(threadIdx.x);
   const float* from = x.data + row * x.stride;
-  float held[kHeld], gains[kHeld], squares = 0;
+  float sum = 0;
+  for (int first = 0; first < to.chunks * kChunk; first += kRowThreads * kStripFeatures) {
+    const int k = first + thread * kStripFeatures;
+    const bool inside = k < to.chunks * kChunk;
+    float v[2][8], gain[2][8];
+    if (inside)  // no launch writes weights
+      for (int h = 0; h < 2; ++h) load8(weight + k + h * 8, aligned, x.width - k - h * 8, gain[h]);
+    if (first == 0) wait_for_earlier();
+    strips[thread] = 0;
+    if (inside) {
 #pragma unroll
-  for (int n = 0; n < kHeld; ++n) {  // no launch writes weights
-    const int i = thread + n * kRowThreads;
-    gains[n] = i < x.width ? weight[i] : 0.0f;
+      for (int h = 0; h < 2; ++h) {
+        load8(from + k + h * 8, aligned, x.width - k - h * 8, v[h]);
+        float y[8];
+#pragma unroll
+        for (int i = 0; i < 8; ++i) y[i] = v[h][i] * gain[h][i];
+        *reinterpret_cast<uint4*>(to.at(row, k + h * 8)) = make_uint4(
+            round_bf16x2(y[0], y[1]), round_bf16x2(y[2], y[3]), round_bf16x2(y[4], y[5]), round_bf16x2(y[6], y[7]));
+      }
+      strips[thread] = strip_squares(v[0], v[1]);
+    }
+    __syncthreads();
+    if (thread < 32) sum = add_strips(sum, strips, kRowThreads, thread);
+    __syncthreads();
   }
-  wait_for_earlier();
-#pragma unroll
-  for (int n = 0; n < kHeld; ++n) {
-    const int i = thread + n * kRowThreads;
-    held[n] = i < x.width ? from[i] : 0.0f;
+  if (thread < 32) {
+    sum = warp_sum(sum);
+    if (thread == 0) factors[row] = norm_factor(sum, x.width, eps);
   }
-#pragma unroll
-  for (int n = 0; n < kHeld; ++n)
-    if (thread + n * kRowThreads < x.width) squares = __fmaf_rn(held[n], held[n], squares);
-  for (int i = thread + kHeld * kRowThreads; i < x.width; i += kRowThreads)
-    squares = __fmaf_rn(from[i], from[i], squares);
-  const float sum = block_sum<kRowThreads / 32>(squares, shared);
-  const float factor = inverse_root(__fdiv_rn(sum, static_cast<float>(x.width)) + eps);
-#pragma unroll
-  for (int n = 0; n < kHeld; ++n) {
-    const int i = thread + n * kRowThreads;
-    if (i < x.width) to.store(row, i, held[n] * factor * gains[n]);
-  }
-  for (int i = thread + kHeld * kRowThreads; i < x.width; i += kRowThreads)
-    to.store(row, i, from[i] * factor * weight[i]);
-  for (int i = x.width + thread; i < to.chunks * kChunk; i += kRowThreads) to.store(row, i, 0.0f);
 }
 
 __global__ void __launch_bounds__(kHeadWarps * 32)
@@ -80,16 +95,6 @@ __global__ void __launch_bounds__(kHeadWarps * 32)
   for (int i = lane; i < dim; i += 32) to.store(row, first + i, from[i] * factor * weight[i] * silu(gates[i]));
   if (first + dim == x.width)
     for (int i = x.width + lane; i < to.chunks * kChunk; i += 32) to.store(row, i, 0.0f);
-}
-
-__device__ inline void load8(const float* from, bool aligned, int count, float (&v)[8]) {
-  if (aligned && count >= 8) {
-    const float4 a = *reinterpret_cast<const float4*>(from), b = *reinterpret_cast<const float4*>(from + 4);
-    v[0] = a.x, v[1] = a.y, v[2] = a.z, v[3] = a.w, v[4] = b.x, v[5] = b.y, v[6] = b.z, v[7] = b.w;
-    return;
-  }
-#pragma unroll
-  for (int i = 0; i < 8; ++i) v[i] = i < count ? from[i] : 0.0f;
 }
 
 template <Prologue kPrologue>
@@ -128,14 +133,17 @@ void launch_pieces(Recorder& recorder, const LinearInput& input, const Target& t
 
 }  // namespace
 
-void write_linear_input(Recorder& recorder, const LinearInput& input, int padded_rows, std::uint8_t* data) {
+void write_linear_input(Recorder& recorder, const LinearInput& input, int padded_rows, std::uint8_t* data,
+                        float* factors) {
   const Target to{data, padded_rows, chunks_of(input.x.width)};
   LaunchShape shape;
   shape.early = true;
   if (input.prologue == Prologue::kRmsNorm) {
     shape.grid.x = static_cast<unsigned>(input.x.rows);
     shape.block.x = kRowThreads;
-    recorder.launch("linear's rows, rms_norm", rms_norm_rows, shape, input.x, input.weight, input.eps, to);
+    const bool aligned = is_aligned(input.x) && reinterpret_cast<std::uintptr_t>(input.weight) % 16 == 0;
+    recorder.launch("linear's rows, rms_norm", rms_norm_rows, shape, input.x, input.weight, input.eps, aligned, to,
+                    factors);
   } else if (input.prologue == Prologue::kGatedNorm) {
     CHECK(input.heads * input.dim == input.x.width, "gated_norm: {} heads of {} in rows of {}", input.heads, input.dim,
           input.x.width);

@@ -6,6 +6,8 @@
 
 namespace steadfast::cuda {
 
-void write_linear_input(Recorder& recorder, const LinearInput& input, int padded_rows, std::uint8_t* to);
+// factors: of kRmsNorm alone, [rows]; the rows are then x * weight, and the sums still to be multiplied by them.
+void write_linear_input(Recorder& recorder, const LinearInput& input, int padded_rows, std::uint8_t* to,
+                        float* factors);
 
 }  // namespace steadfast::cuda

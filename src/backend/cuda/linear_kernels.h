@@ -18,11 +18,19 @@ struct LinearKernel {
   int most_stages = 0;   // where the launch chooses
 };
 
+struct ChainKernel {
+  void (*kernel)(LinearChain) = nullptr;
+  int shared_bytes = 0;
+};
+
 struct FormKernels {
   LinearKernel portable[2];  // 8 and 64 rows a block
-  LinearKernel bulk[4];      // 8, 16, 32 and 64 rows
+  LinearKernel bulk[3];      // 16, 32 and 64 rows
   LinearKernel wide[2];      // of weights with one slice, with more
+  ChainKernel chain;         // up to kChainRows rows
 };
+
+const FormKernels& kernels_of(Form form);
 
 const FormKernels& four_kernels();
 const FormKernels& four_split_kernels();

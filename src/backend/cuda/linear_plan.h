@@ -1,7 +1,9 @@
 // What host and kernels share about linears: how weights and activations lie in device memory, how K is cut into
 // slices, and what a launch is told. No kernel here.
-// Weights: [tile of 128 features][chunk of 64 inputs][8 strips of 16 features][strip_bytes(form)]; features and inputs
-// are padded with zeros. A strip's chunk holds the A fragments of mma.m16n8k16 (lane = 4 g + t, words a0..a3 of
+// Weights: [tile of 128 features][group of pack_group(form) chunks of 64 inputs][8 strips of 16 features][chunk]
+// [strip_bytes(form)]: a strip's chunks of a group lie side by side, and so do strips; the last group may have fewer
+// chunks. Features and inputs are padded with zeros. A strip's chunk holds the A fragments of mma.m16n8k16 (lane = 4 g
+// + t, words a0..a3 of
 // features g, g + 8 at inputs 2t, 2t + 1 and 2t + 8, 2t + 9 of each k16 step), then scale and bias of features g, g + 8
 // for each g. Activations: bf16 [chunk][padded row][64], the 16-byte piece p of a row at p XOR (row & 7).
 #pragma once
@@ -42,6 +44,9 @@ constexpr int strip_bytes(Form form) { return code_bytes(form) + groups_per_chun
 // 255).
 constexpr int scale_exponent(Form form) { return form == Form::kEight ? 133 : 129; }
 
+// Chunks that lie side by side: what one copy of a few strips brings.
+constexpr int pack_group(Form form) { return strip_bytes(form) <= 640 ? 4 : strip_bytes(form) <= 1280 ? 2 : 1; }
+
 constexpr int divide_up(int a, int b) { return (a + b - 1) / b; }
 constexpr int round_up(int a, int b) { return divide_up(a, b) * b; }
 constexpr int chunks_of(int in) { return round_up(divide_up(in, kChunk), 2); }  // kernels take them in pairs
@@ -50,11 +55,31 @@ constexpr int chunks_of(int in) { return round_up(divide_up(in, kChunk), 2); }  
 // slices' sums are added in ascending order. Narrow weights need slices so that few rows can use the whole card.
 constexpr int linear_slices(int out, int in) {
   const int chunks = chunks_of(in);
-  if (out >= 8192 || chunks < 8) return 1;
+  if (out >= 16384 || chunks < 8) return 1;
   return chunks < 16 ? 2 : 4;
 }
-// Slice s holds chunks [slice_begin(s), slice_begin(s + 1)), an even number of them.
-constexpr int slice_begin(int chunks, int slices, int s) { return chunks / 2 * s / slices * 2; }
+// Slice s holds chunks [slice_begin(s), slice_begin(s + 1)); slices begin at multiples of kSliceUnit.
+inline constexpr int kSliceUnit = 4;
+constexpr int slice_begin(int chunks, int slices, int s) {
+  return s < slices ? chunks / kSliceUnit * s / slices * kSliceUnit : chunks;
+}
+// The same of 2^shift slices.
+constexpr int shifted_slice_begin(int chunks, int shift, int s) {
+  return s >> shift != 0 ? chunks : (chunks / kSliceUnit * s >> shift) * kSliceUnit;
+}
+
+// Where a strip's chunk lies, in strip_bytes(form) from its tile's begin; chunks: of the weight.
+constexpr int strip_place(Form form, int chunks, int strip_of_tile, int chunk) {
+  const int group = pack_group(form), first = chunk / group * group;
+  const int size = chunks - first < group ? chunks - first : group;
+  return first * kTileStrips + strip_of_tile * size + chunk - first;
+}
+
+// From a strip's chunk to the next strip's, in strip_bytes(form).
+constexpr int strip_step(Form form, int chunks, int chunk) {
+  const int rest = chunks - chunk / pack_group(form) * pack_group(form);
+  return rest < pack_group(form) ? rest : pack_group(form);
+}
 
 inline constexpr int kMostJobs = 4;
 
@@ -74,6 +99,7 @@ struct JobView {
 struct LinearLaunch {
   JobView jobs[kMostJobs];
   const std::uint8_t* x = nullptr;
+  const float* factors = nullptr;     // a row's, which its sums are multiplied by; nullptr: none
   float* partials = nullptr;          // [strip][part][R / 8][32 lanes] float4, where parts > 1
   std::uint32_t* counters = nullptr;  // a strip's, zero before and after, where parts > 1
   int job_count = 0, tiles = 0;
@@ -90,5 +116,54 @@ struct LinearLaunch {
 static_assert(std::has_unique_object_representations_v<LinearLaunch>);
 
 inline constexpr int kSmallRows = 64;  // of the wide kernel's small units
+
+// ---- a chain: linears of few rows that follow one another, in one launch (device/linear_chain.h) ----
+
+inline constexpr int kChainRows = 8;
+inline constexpr int kChainWarps = 18;  // that multiply; two more bring weights and rows
+inline constexpr int kChainThreads = (kChainWarps + 2) * 32;
+inline constexpr int kMostStages = 6;
+inline constexpr int kMostParts = 4;
+
+// What a stage leaves: its jobs' outputs; the output of its one job, and for the next stage that output times the next
+// norm's weight, in bf16, with the squares of each strip; or silu(job 0) * job 1 in bf16 for the next stage alone.
+enum class Ending : std::int32_t { kStore, kNormed, kSilu };
+
+struct ChainJob {
+  const std::uint8_t* weight = nullptr;
+  float* out = nullptr;
+  const float* bias = nullptr;
+  const float* add = nullptr;
+  std::int64_t stride = 0;
+  std::int32_t features = 0, slice_shift = 0;  // 2^slice_shift slices
+  std::int32_t first_strip = 0, strips = 0;    // of the stage's strips, the jobs' one after another
+};
+
+struct ChainStage {
+  ChainJob jobs[kMostJobs];
+  const std::uint8_t* x = nullptr;  // bf16 [chunk][row][64], pieces of a row swizzled as above
+  const float* factors = nullptr;   // [row]; or
+  const float* squares = nullptr;   // [row][strips of x], of which the factors are made; or neither
+  std::uint8_t* next_x = nullptr;
+  float* next_squares = nullptr;
+  const float* gain = nullptr;  // the next norm's weight
+  std::int32_t job_count = 0, chunks = 0, in = 0;
+  float eps = 0;
+  std::int32_t strips = 0;  // of all jobs
+  Ending ending = Ending::kStore;
+  // Schedule alone. A unit is a strip, with kSilu one of each job; 2^team_shift warps share a unit: its slices, or the
+  // two strips. A block has `units` of them, the first `more` blocks (behind `rotation`) one more, in passes of
+  // pass_units; or, of one job, `sharers` blocks share a tile. A part has at most part_chunks chunks.
+  std::int32_t units = 0, more = 0, rotation = 0, sharers = 0, team_shift = 0, passes = 1, pass_units = 0;
+  std::int32_t part_chunks = 0;
+  std::int32_t next_chunks = 0;
+};
+static_assert(sizeof(ChainStage) == kMostJobs * 56 + 48 + 56 + 4 + 4, "no padding: graphs are found by these bytes");
+
+struct LinearChain {
+  ChainStage stages[kMostStages];
+  std::uint32_t* counters = nullptr;  // kMostStages, zero before and after
+  std::int32_t stage_count = 0, rows = 0;
+};
 
 }  // namespace steadfast::cuda

@@ -113,8 +113,8 @@ bool pack_tile(const AffineReader& reader, Form form, std::span<const int> rows,
     if (mine[0] < 0) break;
     const StripRows data(reader, mine);
     for (int chunk = 0; chunk < chunks; ++chunk) {
-      std::uint8_t* at = to + (static_cast<std::size_t>(chunk) * kTileStrips + static_cast<std::size_t>(strip)) *
-                                  static_cast<std::size_t>(bytes);
+      std::uint8_t* at =
+          to + static_cast<std::size_t>(strip_place(form, chunks, strip, chunk)) * static_cast<std::size_t>(bytes);
       if (code_bytes(form) == 512)
         pack_four(data, chunk, at);
       else
@@ -139,7 +139,7 @@ void pack_tile(const DenseReader& reader, std::span<const int> rows, std::uint8_
       for (std::size_t k = 0; k < width; ++k) strip_rows[f * width + k] = f32_to_bf16(row[k]);
     }
     for (int chunk = 0; chunk < chunks; ++chunk) {
-      std::uint8_t* at = to + (static_cast<std::size_t>(chunk) * kTileStrips + static_cast<std::size_t>(strip)) *
+      std::uint8_t* at = to + static_cast<std::size_t>(strip_place(Form::kDense, chunks, strip, chunk)) *
                                   static_cast<std::size_t>(strip_bytes(Form::kDense));
       for (int i = 0; i < 4 * 32 * 4; ++i) {  // step, lane, word
         const int step = i / 128, lane = i / 4 % 32, j = i % 4;

@@ -17,7 +17,7 @@ Form float_form(Form form);
 // Rows of the file for features [first, first + 128) of a weight with `out` features; -1 behind its end.
 std::vector<int> tile_rows(int out, std::span<const int> row_map, int tile);
 
-// One tile, [chunk][strip][strip_bytes(form)], into zeroed memory. False: a scale does not fit the form.
+// One tile, as strip_place says, into zeroed memory. False: a scale does not fit the form.
 bool pack_tile(const AffineReader& reader, Form form, std::span<const int> rows, std::uint8_t* to);
 void pack_tile(const DenseReader& reader, std::span<const int> rows, std::uint8_t* to);
 

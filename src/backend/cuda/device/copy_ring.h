@@ -12,6 +12,19 @@ __device__ __forceinline__ void copy_16(std::uint32_t to, const void* from) {
   asm volatile("cp.async.cg.shared.global [%0],[%1],16;" ::"r"(to), "l"(from) : "memory");
 }
 
+// The same with a policy for L2 (read_once).
+__device__ __forceinline__ void copy_16(std::uint32_t to, const void* from, std::uint64_t policy) {
+  asm volatile("cp.async.cg.shared.global.L2::cache_hint [%0],[%1],16,%2;" ::"r"(to), "l"(from), "l"(policy)
+               : "memory");
+}
+
+// Of bytes that nobody reads again soon, as weights in a round: they go first when L2 is full.
+__device__ __forceinline__ std::uint64_t read_once() {
+  std::uint64_t policy;
+  asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+  return policy;
+}
+
 // Closes the group of this thread's copies so far; wait until all of its groups but the newest kNewest have arrived.
 __device__ __forceinline__ void close_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 template <int kNewest>
@@ -35,25 +48,20 @@ __device__ __forceinline__ void barrier_arrive_after_copies(std::uint32_t barrie
   asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(barrier) : "memory");
 }
 
-__device__ __forceinline__ bool barrier_passed(std::uint32_t barrier, std::uint32_t parity) {
-  std::uint32_t passed;
-#if __CUDA_ARCH__ >= 900
-  asm volatile("{\n.reg .pred p;\nmbarrier.try_wait.parity.shared.b64 p,[%1],%2;\nselp.u32 %0,1,0,p;\n}"
-               : "=r"(passed)
-               : "r"(barrier), "r"(parity)
-               : "memory");
-#else
-  asm volatile("{\n.reg .pred p;\nmbarrier.test_wait.parity.shared.b64 p,[%1],%2;\nselp.u32 %0,1,0,p;\n}"
-               : "=r"(passed)
-               : "r"(barrier), "r"(parity)
-               : "memory");
-#endif
-  return passed != 0;
-}
-
 __device__ __forceinline__ void barrier_wait(std::uint32_t barrier, std::uint32_t parity) {
-  while (!barrier_passed(barrier, parity)) {
-  }
+#if __CUDA_ARCH__ >= 900
+  asm volatile(
+      "{\n.reg .pred done;\nagain:\nmbarrier.try_wait.parity.shared::cta.b64 done,[%0],%1;\n@!done bra again;\n}" ::"r"(
+          barrier),
+      "r"(parity)
+      : "memory");
+#else
+  asm volatile(
+      "{\n.reg .pred done;\nagain:\nmbarrier.test_wait.parity.shared.b64 done,[%0],%1;\n@!done bra again;\n}" ::"r"(
+          barrier),
+      "r"(parity)
+      : "memory");
+#endif
 }
 
 }  // namespace steadfast::cuda

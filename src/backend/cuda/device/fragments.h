@@ -6,10 +6,20 @@
 
 #include <cuda_bf16.h>
 
+#include <type_traits>
+
 #include "backend/cuda/device/mma.h"
 #include "backend/cuda/linear_plan.h"
 
 namespace steadfast::cuda {
+
+template <int kStep, int kLast, typename Body>
+__device__ void for_steps(Body&& body) {
+  if constexpr (kStep < kLast) {
+    body(std::integral_constant<int, kStep>{});
+    for_steps<kStep + 1, kLast>(body);
+  }
+}
 
 __device__ inline std::uint32_t fma_bf16x2(std::uint32_t a, std::uint32_t b, std::uint32_t c) {
   std::uint32_t d;
@@ -96,10 +106,11 @@ struct Fragments {
     } else {
       std::uint32_t scale[2], bias[2];
       halves(pair, scale, bias);
+      const std::uint32_t later = word >> 8;  // shifts to the left need not go through the busy integer unit
       a[0] = fma_bf16x2(word << 4 & 0x00F000F0u, scale[0], bias[0]);
       a[1] = fma_bf16x2(word & 0x00F000F0u, scale[1], bias[1]);
-      a[2] = fma_bf16x2(word >> 4 & 0x00F000F0u, scale[0], bias[0]);
-      a[3] = fma_bf16x2(word >> 8 & 0x00F000F0u, scale[1], bias[1]);
+      a[2] = fma_bf16x2(later << 4 & 0x00F000F0u, scale[0], bias[0]);
+      a[3] = fma_bf16x2(later & 0x00F000F0u, scale[1], bias[1]);
     }
   }
 

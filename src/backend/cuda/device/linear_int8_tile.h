@@ -149,7 +149,19 @@ __device__ void copy_bytes(std::uint32_t to, const std::uint8_t* from, int threa
 #pragma unroll
   for (int first = 0; first < kBytes; first += kThreads * 16) {
     const int at = first + thread * 16;
-    if (first + kThreads * 16 <= kBytes || at < kBytes) copy16(to + at, from + at);
+    if (first + kThreads * 16 <= kBytes || at < kBytes) copy_16(to + at, from + at);
+  }
+}
+
+// One chunk of strips that lie `step` bytes apart, to lie side by side.
+template <int kStrips, int kBytes, int kThreads>
+__device__ void copy_strips(std::uint32_t to, const std::uint8_t* from, int step, int thread) {
+  constexpr int kPieces = kBytes / 16;
+#pragma unroll
+  for (int first = 0; first < kStrips * kPieces; first += kThreads) {
+    const int piece = first + thread;
+    if (first + kThreads <= kStrips * kPieces || piece < kStrips * kPieces)
+      copy_16(to + piece * 16, from + piece / kPieces * step + piece % kPieces * 16);
   }
 }
 
@@ -210,10 +222,9 @@ __global__ void __launch_bounds__(Int8Shape<kForm, kGroupInputs, Tile>::kThreads
   const std::uint32_t base = shared_address(int8_ring);
   const auto first = static_cast<std::size_t>(place.row_block * Shape::kRows);
   const auto chunk_step = static_cast<std::size_t>(launch.padded_rows);
-  const std::uint8_t* weights =
-      job.weight + (static_cast<std::size_t>(place.tile) * static_cast<std::size_t>(launch.chunks) * kTileStrips +
-                    static_cast<std::size_t>(place.strip)) *
-                       strip_bytes(kForm);
+  const std::uint8_t* const tile = job.weight + static_cast<std::size_t>(place.tile) *
+                                                    static_cast<std::size_t>(launch.chunks) *
+                                                    (kTileStrips * strip_bytes(kForm));
   const auto* codes = reinterpret_cast<const std::uint8_t*>(launch.codes) + first * kChunk;
   const auto* scales = reinterpret_cast<const std::uint8_t*>(launch.scales) + first * 8;
   int ahead = 0, ahead_slot = 0;
@@ -223,13 +234,14 @@ __global__ void __launch_bounds__(Int8Shape<kForm, kGroupInputs, Tile>::kThreads
     for (int c = 0; c < Shape::kChunks; ++c) {
       if (ahead >= launch.chunks) break;
       const std::uint32_t to = stage + c * Shape::kChunkBytes;
-      copy_bytes<Shape::kWeightBytes, Shape::kThreads>(to, weights, thread);
+      copy_strips<Shape::kBlockStrips, strip_bytes(kForm), Shape::kThreads>(
+          to, tile + static_cast<std::size_t>(strip_place(kForm, launch.chunks, place.strip, ahead)) * strip_bytes(kForm),
+          strip_step(kForm, launch.chunks, ahead) * strip_bytes(kForm), thread);
       copy_bytes<Shape::kCodeBytes, Shape::kThreads>(to + Shape::kWeightBytes, codes, thread);
 #pragma unroll
       for (int u = 0; u < Shape::kGroups; ++u)
         copy_bytes<Shape::kScaleBytes, Shape::kThreads>(
             to + Shape::kWeightBytes + Shape::kCodeBytes + u * Shape::kScaleBytes, scales + u * chunk_step * 8, thread);
-      weights += kTileStrips * strip_bytes(kForm);
       codes += chunk_step * kChunk;
       scales += chunk_step * 8 * Shape::kGroups;
       ++ahead;
@@ -243,7 +255,7 @@ __global__ void __launch_bounds__(Int8Shape<kForm, kGroupInputs, Tile>::kThreads
   float sum[Shape::kStrips][4 * Tile::kEights] = {};
   int slot = 0;
   for (int left = launch.chunks; left > 0; left -= Shape::kChunks) {
-    wait_copies<Shape::kStages - 2>();
+    wait_for_older_copies<Shape::kStages - 2>();
     __syncthreads();
     fetch();
     const std::uint32_t stage = base + slot * Shape::kStageBytes;

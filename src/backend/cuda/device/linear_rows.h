@@ -7,10 +7,8 @@
 // same order).
 #pragma once
 
-#include <type_traits>
-
 #include "backend/cuda/device/async_copy.h"
-#include "backend/cuda/device/fragments.h"
+#include "backend/cuda/device/multiply.h"
 #include "backend/cuda/device/wait.h"
 
 namespace steadfast::cuda {
@@ -50,94 +48,25 @@ struct StripSums {
   }
 };
 
-template <int kStep, int kLast, typename Body>
-__device__ void for_steps(Body&& body) {
-  if constexpr (kStep < kLast) {
-    body(std::integral_constant<int, kStep>{});
-    for_steps<kStep + 1, kLast>(body);
-  }
-}
-
-// The rows' fragments of one load: a k16 step of kRows rows, or two steps of 8 rows.
-template <int kRows>
-struct RowFragments {
-  static constexpr int kSteps = kRows == 8 ? 2 : 1;
-  static constexpr int kVectors = kRows == 8 ? 1 : kRows / 16;
-  std::uint32_t b[kVectors][4];
-
-  // From a chunk's rows at x_at ([kRows][128 bytes], pieces swizzled).
-  __device__ void load(std::uint32_t x_at, int index, int lane) {
-    const int row = lane & 7, matrix = lane >> 3;
-    if constexpr (kRows == 8) {
-      load_matrices(b[0], x_at + row * kChunkRowBytes + ((index * 4 + matrix) ^ row) * 16);
-    } else {
-      const int piece = (index * 2 + (matrix & 1)) ^ row;
-#pragma unroll
-      for (int j = 0; j < kVectors; ++j)
-        load_matrices(b[j], x_at + (j * 16 + (matrix >> 1) * 8 + row) * kChunkRowBytes + piece * 16);
-    }
-  }
-};
-
-// sums += the strips' chunks times the rows'. Chunks lie strip_step and x_step bytes apart. Loads run one step, and one
-// chunk of weights, ahead of the sums.
-template <Form kForm, int kRows, int kStrips, int kChunks>
-__device__ void multiply(const std::uint32_t (&strip_at)[kStrips], std::uint32_t strip_step, std::uint32_t x_at,
-                         std::uint32_t x_step, int lane, float (&sum)[kStrips][kRows / 2]) {
-  using Rows = RowFragments<kRows>;
-  constexpr int kLoads = 4 / Rows::kSteps;  // a chunk
-  Fragments<kForm> weights[2][kStrips];
-  Rows rows[2];
-#pragma unroll
-  for (int s = 0; s < kStrips; ++s) weights[0][s].load(strip_at[s], lane);
-  rows[0].load(x_at, 0, lane);
-  for_steps<0, kChunks * 4>([&](auto constant) {
-    constexpr int kStep = decltype(constant)::value % 4, kIn = decltype(constant)::value / 4;
-    constexpr int kLoad = decltype(constant)::value / Rows::kSteps;
-    if constexpr (kStep == 0 && kIn + 1 < kChunks) {
-#pragma unroll
-      for (int s = 0; s < kStrips; ++s) weights[(kIn + 1) % 2][s].load(strip_at[s] + (kIn + 1) * strip_step, lane);
-    }
-    if constexpr (kStep % Rows::kSteps == 0 && kLoad + 1 < kChunks * kLoads)
-      rows[(kLoad + 1) % 2].load(x_at + (kLoad + 1) / kLoads * x_step, (kLoad + 1) % kLoads, lane);
-    std::uint32_t a[kStrips][4];
-#pragma unroll
-    for (int s = 0; s < kStrips; ++s) weights[kIn % 2][s].template expand<kStep>(a[s]);
-    const auto& b = rows[kLoad % 2].b;
-    if constexpr (kRows == 8) {
-#pragma unroll
-      for (int s = 0; s < kStrips; ++s) mma_bf16(sum[s], a[s], b[0][kStep % 2 * 2], b[0][kStep % 2 * 2 + 1]);
-    } else {
-#pragma unroll
-      for (int j = 0; j < Rows::kVectors; ++j)
-#pragma unroll
-        for (int s = 0; s < kStrips; ++s) {
-          mma_bf16(sum[s] + j * 8, a[s], b[j][0], b[j][1]);
-          mma_bf16(sum[s] + j * 8 + 4, a[s], b[j][2], b[j][3]);
-        }
-    }
-  });
-}
-
 // A stage's chunks: kGroup, or half of them at a slice's end.
 template <Form kForm, int kRows, int kStrips, int kGroup>
 __device__ void multiply_stage(int chunks, const std::uint32_t (&strip_at)[kStrips], std::uint32_t strip_step,
                                std::uint32_t x_at, std::uint32_t x_step, int lane, float (&sum)[kStrips][kRows / 2]) {
   if (kGroup <= 2 || chunks == kGroup)
-    multiply<kForm, kRows, kStrips, kGroup>(strip_at, strip_step, x_at, x_step, lane, sum);
+    multiply<kForm, kRows, kStrips, kGroup>(strip_at, strip_step, x_at, x_step, lane, lane, sum);
   else
-    multiply<kForm, kRows, kStrips, kGroup / 2>(strip_at, strip_step, x_at, x_step, lane, sum);
+    multiply<kForm, kRows, kStrips, kGroup / 2>(strip_at, strip_step, x_at, x_step, lane, lane, sum);
 }
 
-// out = value + bias + add for a strip: value [kRows / 2], rows are the launch's from first_row on.
+// out = value * factor + bias + add for a strip: value [kRows / 2], rows are the launch's from first_row on.
 template <int kRows>
-__device__ void store_strip(const JobView& job, const float* value, int strip_feature, int lane, int first_row,
-                            int rows) {
+__device__ void store_strip(const LinearLaunch& launch, const JobView& job, const float* value, int strip_feature,
+                            int lane, int first_row) {
   float bias[2] = {0, 0}, add[kRows / 2];
   const int feature = strip_feature + lane / 4;
   const auto inside = [&](int i, int& row) {
     row = first_row + i / 4 * 8 + lane % 4 * 2 + i % 2;
-    return row < rows && feature + i / 2 % 2 * 8 < job.features;
+    return row < launch.rows && feature + i / 2 % 2 * 8 < job.features;
   };
 #pragma unroll
   for (int h = 0; h < 2; ++h)
@@ -152,6 +81,7 @@ __device__ void store_strip(const JobView& job, const float* value, int strip_fe
   for (int i = 0; i < kRows / 2; ++i) {
     if (!inside(i, row)) continue;
     float y = value[i];
+    if (launch.factors != nullptr) y *= launch.factors[row];
     if (job.bias != nullptr) y += bias[i / 2 % 2];
     if (job.add != nullptr) y += add[i];
     job.out[row * job.stride + feature + i / 2 % 2 * 8] = y;
@@ -254,10 +184,8 @@ __device__ inline const JobView& job_of(const LinearLaunch& launch, int tile) {
 template <Form kForm>
 __device__ const std::uint8_t* strip_source(const LinearLaunch& launch, const JobView& job, int strip, int chunk) {
   const int tile = strip / kTileStrips - job.first_tile;
-  const auto at =
-      (static_cast<std::size_t>(tile) * static_cast<std::size_t>(launch.chunks) + static_cast<std::size_t>(chunk)) *
-          kTileStrips +
-      static_cast<std::size_t>(strip % kTileStrips);
+  const auto at = static_cast<std::size_t>(tile) * static_cast<std::size_t>(launch.chunks) * kTileStrips +
+                  static_cast<std::size_t>(strip_place(kForm, launch.chunks, strip % kTileStrips, chunk));
   return job.weight + at * static_cast<std::size_t>(strip_bytes(kForm));
 }
 
@@ -270,8 +198,8 @@ __device__ void finish_strips(const LinearLaunch& launch, const JobView& job, in
   for (int s = 0; s < kStrips; ++s) {
     const int mine = strip + s, slot = mine * kHalves + first_row / kRows % kHalves;
     if (launch.parts > 1 && !add_parts<kRows>(launch, slot, part, lane, sums.total[s])) continue;
-    store_strip<kRows>(job, sums.total[s], (mine - job.first_tile * kTileStrips) * kStripFeatures, lane, first_row,
-                       launch.rows);
+    store_strip<kRows>(launch, job, sums.total[s], (mine - job.first_tile * kTileStrips) * kStripFeatures, lane,
+                       first_row);
   }
 }
 
@@ -317,14 +245,14 @@ __global__ void __launch_bounds__(PortableShape<kForm, kRows>::kThreads, 1)
         for (int c = 0; c < chunks; ++c) {
           const std::uint8_t* from = strip_source<kForm>(launch, job, strip, ahead.chunk + c);
           const std::uint32_t to = stage + s * Shape::kStripStage + c * strip_bytes(kForm);
-          for (int i = lane * 16; i < strip_bytes(kForm); i += 32 * 16) copy16(to + i, from + i);
+          for (int i = lane * 16; i < strip_bytes(kForm); i += 32 * 16) copy_16(to + i, from + i);
         }
       }
       for (int i = static_cast<int>(threadIdx.x); i < chunks * kRows * 8; i += Shape::kThreads) {
         const std::size_t row =
             static_cast<std::size_t>(ahead.chunk + i / (kRows * 8)) * static_cast<std::size_t>(launch.padded_rows) +
             static_cast<std::size_t>(first_row + i / 8 % kRows);
-        copy16(stage + Shape::kWeightBytes + i * 16, launch.x + row * kChunkRowBytes + i % 8 * 16);
+        copy_16(stage + Shape::kWeightBytes + i * 16, launch.x + row * kChunkRowBytes + i % 8 * 16);
       }
       ahead.next();
       ahead_slot = ahead_slot + 1 == kStages ? 0 : ahead_slot + 1;
@@ -336,7 +264,7 @@ __global__ void __launch_bounds__(PortableShape<kForm, kRows>::kThreads, 1)
   int slot = 0;
   for (Steps walk(launch); walk.valid(); walk.next()) {
     if (walk.opens_pass()) sums.clear();
-    wait_copies<kStages - 2>();
+    wait_for_older_copies<kStages - 2>();
     __syncthreads();
     fetch();
     const std::uint32_t stage = base + slot * Shape::kStageBytes;
@@ -355,7 +283,7 @@ __global__ void __launch_bounds__(PortableShape<kForm, kRows>::kThreads, 1)
       finish_strips<kHalves>(launch, job, walk.strip + own, lane, first_row + half * kWarpRows, sums);
     }
   }
-  wait_copies<0>();
+  wait_for_copies();
 }
 
 // ---- sm_90: bulk copies ----
@@ -368,8 +296,7 @@ struct BulkShape : WarpShape<kRows> {
   static constexpr int kWarps = kUnits * WarpShape<kRows>::kHalves;  // that multiply; one more feeds them
   static constexpr int kThreads = (kWarps + 1) * 32;
   static constexpr int kBound = kRows == 8 ? 768 : kThreads;  // leaves registers for the launch before or after
-  static constexpr int kFull = strip_bytes(kForm) <= 640 ? 4 : strip_bytes(kForm) <= 1280 ? 2 : 1;
-  static constexpr int kGroup = kRows <= 16 || kFull == 1 ? kFull : kFull / 2;
+  static constexpr int kGroup = pack_group(kForm);
   static constexpr int kMostStages = 16;
   static constexpr int stage_bytes(int strips) {
     return kGroup * (strips * strip_bytes(kForm) + kRows * kChunkRowBytes);
@@ -379,28 +306,26 @@ struct BulkShape : WarpShape<kRows> {
 #if __CUDA_ARCH__ >= 900
 
 // What one lane of the feeding warp copies of a pass's weights: strips of one tile lie side by side, so the pass is a
-// few parts of tiles, and a lane brings one chunk of one part. In shared memory: [part of a tile][chunk][its strips].
-template <Form kForm, int kGroup>
+// few parts of tiles, and a lane brings one part. In shared memory: [strip][chunk].
+template <Form kForm>
 struct FeedLane {
-  const std::uint8_t* source = nullptr;  // the pass's chunk 0
-  std::uint32_t offset = 0, bytes = 0;
-  int chunk = 0;
+  const std::uint8_t* tile = nullptr;
+  int strip = 0, done = 0, count = 0;  // of the tile; of the pass before this part; of the part
 
   __device__ void begin_pass(const LinearLaunch& launch, int first, int strips, int lane) {
-    constexpr int kBytes = strip_bytes(kForm);
-    const int head = min(kTileStrips - first % kTileStrips, strips), part = lane / kGroup;
-    const int done = part == 0 ? 0 : head + (part - 1) * kTileStrips;
-    const int count = part == 0 ? head : min(kTileStrips, strips - done);
-    chunk = lane % kGroup;
-    bytes = count > 0 ? count * kBytes : 0;
-    offset = (done * kGroup + chunk * max(count, 0)) * kBytes;
-    const int strip = min(first + done, launch.tiles * kTileStrips - 1);
-    source = strip_source<kForm>(launch, job_of(launch, strip / kTileStrips), strip, 0);
+    const int head = min(kTileStrips - first % kTileStrips, strips);
+    done = lane == 0 ? 0 : head + (lane - 1) * kTileStrips;
+    count = max(lane == 0 ? head : min(kTileStrips, strips - done), 0);
+    const int at = min(first + done, launch.tiles * kTileStrips - 1);
+    strip = at % kTileStrips;
+    tile = strip_source<kForm>(launch, job_of(launch, at / kTileStrips), at - strip, 0);
   }
   __device__ void copy(int from, int chunks, std::uint32_t stage, std::uint32_t barrier, std::uint64_t policy) const {
-    if (bytes == 0 || chunk >= chunks) return;
-    const auto at = static_cast<std::size_t>(from + chunk) * (kTileStrips * strip_bytes(kForm));
-    bulk_copy(stage + offset, source + at, bytes, barrier, policy);
+    constexpr int kBytes = strip_bytes(kForm);
+    if (count == 0) return;
+    bulk_copy(stage + done * chunks * kBytes,
+              tile + static_cast<std::size_t>(from * kTileStrips + strip * chunks) * kBytes, count * chunks * kBytes,
+              barrier, policy);
   }
 };
 
@@ -410,8 +335,8 @@ __device__ void feed(const LinearLaunch& launch, std::uint32_t ring, std::uint32
   using Shape = BulkShape<kForm, kRows>;
   using Steps = Walk<Shape::kGroup, Shape::kStrips>;
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  const std::uint64_t once = stream_once(), keep = keep_in_l2();
-  FeedLane<kForm, Shape::kGroup> mine;
+  const std::uint64_t once = read_once(), keep = keep_in_l2();
+  FeedLane<kForm> mine;
   const auto weights = [&](const Steps& walk, int slot) {
     if (walk.opens_pass()) mine.begin_pass(launch, walk.strip, walk.strips, lane);
     if (lane == 0)
@@ -448,18 +373,13 @@ __device__ void consume(const LinearLaunch& launch, std::uint32_t ring, std::uin
   const int own = warp / kHalves * kStrips, half = warp % kHalves;
   wait_for_earlier();
   StripSums<kWarpRows, kStrips> sums;
-  std::uint32_t offset = 0, step = 0, x_offset = 0, phase = 0;
+  std::uint32_t x_offset = 0, phase = 0;
   bool folds = false;
   int slot = 0;
   for (Walk<kGroup, kStrips> walk(launch); walk.valid(); walk.next()) {
     const bool mine = own < walk.strips;
-    if (walk.opens_pass()) {  // where my strips lie in a stage of this pass
+    if (walk.opens_pass()) {
       sums.clear();
-      const int head = min(kTileStrips - walk.strip % kTileStrips, walk.strips);
-      const int tile = own < head ? 0 : head + (own - head) / kTileStrips * kTileStrips;
-      const int count = own < head ? head : min(kTileStrips, walk.strips - tile);
-      offset = (tile * kGroup + own - tile) * kBytes;
-      step = count * kBytes;
       x_offset = walk.strips * kGroup * kBytes + half * kWarpRows * kChunkRowBytes;
       folds = mine && job_of(launch, (walk.strip + own) / kTileStrips).slices > 1;
     }
@@ -468,8 +388,8 @@ __device__ void consume(const LinearLaunch& launch, std::uint32_t ring, std::uin
     if (mine) {
       std::uint32_t strip_at[kStrips];
 #pragma unroll
-      for (int s = 0; s < kStrips; ++s) strip_at[s] = stage + offset + s * kBytes;
-      multiply_stage<kForm, kWarpRows, kStrips, kGroup>(walk.chunks(), strip_at, step, stage + x_offset,
+      for (int s = 0; s < kStrips; ++s) strip_at[s] = stage + (own + s) * walk.chunks() * kBytes;
+      multiply_stage<kForm, kWarpRows, kStrips, kGroup>(walk.chunks(), strip_at, kBytes, stage + x_offset,
                                                         kRows * kChunkRowBytes, lane, sums.sum);
     }
     __syncwarp();

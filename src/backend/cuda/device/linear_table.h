@@ -1,6 +1,7 @@
 // Makes the table of a form's kernels.
 #pragma once
 
+#include "backend/cuda/device/linear_chain.h"
 #include "backend/cuda/device/linear_rows.h"
 #include "backend/cuda/device/linear_wide.h"
 #include "backend/cuda/linear_kernels.h"
@@ -29,12 +30,18 @@ LinearKernel wide_kernel(const char* name) {
 }
 
 template <Form kForm>
+ChainKernel chain_kernel() {
+  return {linear_chain<kForm>, ChainShape<kForm>::kSharedBytes};
+}
+
+template <Form kForm>
 FormKernels form_kernels() {
   return {
       {portable_kernel<kForm, 8>("linear, portable, 8 rows"), portable_kernel<kForm, 64>("linear, portable, 64 rows")},
-      {bulk_kernel<kForm, 8>("linear, 8 rows"), bulk_kernel<kForm, 16>("linear, 16 rows"),
-       bulk_kernel<kForm, 32>("linear, 32 rows"), bulk_kernel<kForm, 64>("linear, 64 rows")},
-      {wide_kernel<kForm, false>("linear, wide"), wide_kernel<kForm, true>("linear, wide, slices")}};
+      {bulk_kernel<kForm, 16>("linear, 16 rows"), bulk_kernel<kForm, 32>("linear, 32 rows"),
+       bulk_kernel<kForm, 64>("linear, 64 rows")},
+      {wide_kernel<kForm, false>("linear, wide"), wide_kernel<kForm, true>("linear, wide, slices")},
+      chain_kernel<kForm>()};
 }
 
 }  // namespace steadfast::cuda

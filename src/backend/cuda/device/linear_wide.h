@@ -21,10 +21,12 @@ struct WideShape {
   static constexpr int kThreads = 3 * 128;
   static constexpr int kWarps = 8;  // that multiply
   static constexpr int kRowBytes = kRows * kChunkRowBytes;
+  static constexpr int kGroup = pack_group(kForm);  // chunks of weights that come together
   static constexpr int kTileBytes = kTileStrips * strip_bytes(kForm);
-  static constexpr int kRoom = 226 * 1024;
-  static constexpr int kStages = kRoom / (kRowBytes + kTileBytes) < 8 ? kRoom / (kRowBytes + kTileBytes) : 8;
-  static constexpr int kSharedBytes = kStages * (kRowBytes + kTileBytes);
+  static constexpr int kGroups = kGroup == 1 ? 4 : 3;  // of weights, in their own ring
+  static constexpr int kRoom = 226 * 1024 - kGroups * kGroup * kTileBytes;
+  static constexpr int kStages = kRoom / kRowBytes < 8 ? kRoom / kRowBytes : 8;
+  static constexpr int kSharedBytes = kStages * kRowBytes + kGroups * kGroup * kTileBytes;
 };
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -81,26 +83,30 @@ __device__ WideUnit unit_at(const LinearLaunch& launch, int index) {
   return {rest / launch.wide.left, launch.wide.tall * kRows + rest % launch.wide.left * kSmallRows, true};
 }
 
-// Shared memory: stages of rows, then of weights; full barriers, then empty ones.
+// Shared memory: stages of rows, then groups of weights; full and empty barriers of the rows, then of the weights.
 template <Form kForm, bool kFolds>
 struct WideRing {
   using Shape = WideShape<kForm, kFolds>;
   std::uint32_t base, barriers;
 
   __device__ std::uint32_t rows(int slot) const { return base + slot * Shape::kRowBytes; }
-  __device__ std::uint32_t weights(int slot) const {
-    return base + Shape::kStages * Shape::kRowBytes + slot * Shape::kTileBytes;
+  __device__ std::uint32_t weights(int group) const {
+    return base + Shape::kStages * Shape::kRowBytes + group * Shape::kGroup * Shape::kTileBytes;
   }
   __device__ std::uint32_t full(int slot) const { return barriers + slot * 8; }
   __device__ std::uint32_t empty(int slot) const { return barriers + (Shape::kStages + slot) * 8; }
+  __device__ std::uint32_t group_full(int group) const { return barriers + (2 * Shape::kStages + group) * 8; }
+  __device__ std::uint32_t group_empty(int group) const {
+    return barriers + (2 * Shape::kStages + Shape::kGroups + group) * 8;
+  }
 };
 
 template <Form kForm, bool kFolds>
 __device__ void wide_feed(const LinearLaunch& launch, const WideRing<kForm, kFolds>& ring) {
   using Shape = WideShape<kForm, kFolds>;
   const std::uint32_t rank = blockIdx.x % 2;
-  int slot = 0;
-  std::uint32_t phase = 1;
+  int slot = 0, group = 0;
+  std::uint32_t phase = 1, group_phase = 1;
   for (int index = static_cast<int>(blockIdx.x) / 2; index < launch.wide.units;
        index += static_cast<int>(gridDim.x) / 2) {
     const WideUnit unit = unit_at<Shape::kRows>(launch, index);
@@ -110,12 +116,18 @@ __device__ void wide_feed(const LinearLaunch& launch, const WideRing<kForm, kFol
     const std::uint8_t* rows = launch.x + static_cast<std::size_t>(unit.first_row) * kChunkRowBytes + rank * half;
     const std::size_t row_step = static_cast<std::size_t>(launch.padded_rows) * kChunkRowBytes;
     for (int chunk = 0; chunk < launch.chunks; ++chunk) {
+      if (chunk % Shape::kGroup == 0) {
+        const int bytes = min(Shape::kGroup, launch.chunks - chunk) * Shape::kTileBytes;
+        barrier_wait(ring.group_empty(group), group_phase);
+        barrier_expect(ring.group_full(group), bytes);
+        bulk_copy(ring.weights(group), weights, bytes, ring.group_full(group));
+        weights += bytes;
+        if (++group == Shape::kGroups) group = 0, group_phase ^= 1;
+      }
       barrier_wait(ring.empty(slot), phase);
       const std::uint32_t barrier = ring.full(slot);
-      barrier_expect(barrier, 2 * half + Shape::kTileBytes);
-      bulk_copy(ring.weights(slot), weights, Shape::kTileBytes, barrier);
+      barrier_expect(barrier, 2 * half);
       bulk_copy_both(ring.rows(slot) + rank * half, rows, half, barrier);
-      weights += Shape::kTileBytes;
       rows += row_step;
       if (++slot == Shape::kStages) slot = 0, phase ^= 1;
     }
@@ -127,27 +139,44 @@ template <Form kForm, bool kFolds>
 struct WideReader {
   WideRing<kForm, kFolds> ring;
   std::uint32_t other_empty;  // lanes 0 and 1: the empty barriers of block 0 and 1
-  int lane, warp, slot;
-  std::uint32_t phase;
+  int lane, warp, slot, group;
+  std::uint32_t phase, group_phase;
 
   __device__ void release(int of) const {
     if (lane < 2) barrier_arrive_in(other_empty + of * 8);
   }
+  // The chunk's fragments; left: chunks of the tile from this one on, of which in_group lie before it in its group.
+  __device__ void load(Fragments<kForm>& weights, int in_group, int left) {
+    using Shape = WideShape<kForm, kFolds>;
+    if (in_group == 0) barrier_wait(ring.group_full(group), group_phase);
+    const int size = min(Shape::kGroup, left + in_group);
+    weights.load(ring.weights(group) + (warp * size + in_group) * strip_bytes(kForm), lane);
+  }
+  // After load, once what it read is in registers.
+  __device__ void release_group(int in_group, int left) {
+    using Shape = WideShape<kForm, kFolds>;
+    if (in_group + 1 != Shape::kGroup && left > 1) return;
+    __syncwarp();
+    if (lane == 0) barrier_arrive(ring.group_empty(group));
+    if (++group == Shape::kGroups) group = 0, group_phase ^= 1;
+  }
 };
 
 // One chunk, its fragments in one of two buffers: the other may still be read. `held`: the slot before, not yet
-// released.
+// released. chunk, left: of the tile, before and from this one on.
 template <Form kForm, bool kFolds, int kRows>
 __device__ void wide_chunk(WideReader<kForm, kFolds>& reader, std::uint32_t (&a)[4][4], float (&sum)[kRows / 2],
-                           int& held) {
+                           int& held, int chunk, int left) {
   barrier_wait(reader.ring.full(reader.slot), reader.phase);
   const std::uint64_t rows = wgmma_rows(reader.ring.rows(reader.slot));
   Fragments<kForm> weights;
-  weights.load(reader.ring.weights(reader.slot) + reader.warp * strip_bytes(kForm), reader.lane);
+  const int in_group = chunk % pack_group(kForm);
+  reader.load(weights, in_group, left);
   for_steps<0, 4>([&](auto step_constant) {
     constexpr int kStep = decltype(step_constant)::value;
     weights.template expand<kStep>(a[kStep]);
   });
+  reader.release_group(in_group, left);
   wgmma_begin();
 #pragma unroll
   for (int step = 0; step < 4; ++step) wgmma(sum, a[step], rows + 2 * step);
@@ -174,11 +203,11 @@ __device__ void wide_unit(const LinearLaunch& launch, WideReader<kForm, kFolds>&
 #pragma unroll
     for (int i = 0; i < kRows / 2; ++i) sum[i] = 0;
     int held = -1;
-    int left = slice_begin(launch.chunks, slices, slice + 1) - slice_begin(launch.chunks, slices, slice);
+    const int end = slice_begin(launch.chunks, slices, slice + 1);
 #pragma unroll 1
-    for (; left > 0; left -= 2) {
-      wide_chunk<kForm, kFolds, kRows>(reader, a[0], sum, held);
-      wide_chunk<kForm, kFolds, kRows>(reader, a[1], sum, held);
+    for (int chunk = slice_begin(launch.chunks, slices, slice); chunk < end; chunk += 2) {
+      wide_chunk<kForm, kFolds, kRows>(reader, a[0], sum, held, chunk, launch.chunks - chunk);
+      wide_chunk<kForm, kFolds, kRows>(reader, a[1], sum, held, chunk + 1, launch.chunks - chunk - 1);
     }
     wgmma_wait<0>();
     wgmma_sums_ready(sum);
@@ -193,7 +222,7 @@ __device__ void wide_unit(const LinearLaunch& launch, WideReader<kForm, kFolds>&
   constexpr int kPiece = 32;
 #pragma unroll
   for (int r = 0; r < kRows; r += kPiece)
-    store_strip<kPiece>(job, (kFolds ? total : sum) + r / 2, feature, reader.lane, first_row + r, launch.rows);
+    store_strip<kPiece>(launch, job, (kFolds ? total : sum) + r / 2, feature, reader.lane, first_row + r);
 }
 
 #endif
@@ -204,13 +233,17 @@ __global__ void __launch_bounds__(WideShape<kForm, kFolds>::kThreads, 1)
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   using Shape = WideShape<kForm, kFolds>;
   extern __shared__ __align__(1024) std::uint8_t memory[];
-  __shared__ __align__(8) std::uint64_t barriers[2 * Shape::kStages];
+  __shared__ __align__(8) std::uint64_t barriers[2 * (Shape::kStages + Shape::kGroups)];
   const WideRing<kForm, kFolds> ring{shared_address(memory), shared_address(barriers)};
   begin_next();
   if (threadIdx.x == 0) {
     for (int i = 0; i < Shape::kStages; ++i) {
       barrier_init(ring.full(i), 1);
       barrier_init(ring.empty(i), 2 * Shape::kWarps);
+    }
+    for (int i = 0; i < Shape::kGroups; ++i) {
+      barrier_init(ring.group_full(i), 1);
+      barrier_init(ring.group_empty(i), Shape::kWarps);
     }
     barriers_visible();
   }
@@ -224,7 +257,7 @@ __global__ void __launch_bounds__(WideShape<kForm, kFolds>::kThreads, 1)
   } else {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
     const int lane = static_cast<int>(threadIdx.x) % 32;
-    WideReader<kForm, kFolds> reader{ring, in_block(ring.empty(0), lane & 1), lane, warp, 0, 0};
+    WideReader<kForm, kFolds> reader{ring, in_block(ring.empty(0), lane & 1), lane, warp, 0, 0, 0, 0};
     for (int index = static_cast<int>(blockIdx.x) / 2; index < launch.wide.units;
          index += static_cast<int>(gridDim.x) / 2) {
       const WideUnit unit = unit_at<Shape::kRows>(launch, index);
