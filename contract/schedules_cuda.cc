@@ -110,12 +110,12 @@ std::vector<Schedule> cuda_schedules(const std::shared_ptr<Backend>& backend) {
   auto* card = dynamic_cast<cuda::CudaBackend*>(backend.get());
   if (card == nullptr) return schedules;  // a test's, around the true one
   const auto linear = [&](const char* name, LinearSchedule schedule, int least, int most) {
-    schedules.push_back({name, std::make_shared<ForcedLinear>(backend, *card, schedule, Int8Schedule::kAuto), least,
-                         most, "linear"});
+    schedules.push_back(
+        {name, std::make_shared<ForcedLinear>(backend, *card, schedule, Int8Schedule::kAuto), least, most, "linear"});
   };
   const auto int8 = [&](const char* name, Int8Schedule schedule) {
-    schedules.push_back({name, std::make_shared<ForcedLinear>(backend, *card, LinearSchedule::kAuto, schedule), 1,
-                         1 << 30, "linear"});
+    schedules.push_back(
+        {name, std::make_shared<ForcedLinear>(backend, *card, LinearSchedule::kAuto, schedule), 1, 1 << 30, "linear"});
   };
   if (card->prompt_act() == Act::kInt8) {  // then the contract's linears are prompts'
     int8("int8 linears, blocks of many rows", Int8Schedule::kMany);

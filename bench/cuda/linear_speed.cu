@@ -1,7 +1,7 @@
 // linear_speed [few [ROWS [NAME]]|prompt|int8]: times of linears on this card, as the recorder replays them: rows to
-// bf16, then the product. few: 1 to 64 rows of the 27B's layers, with the share of copy bandwidth, and a round of all its
-// linears. prompt: 128 to 8,192 rows, as lines that linear_peer.py reads beside PyTorch's. int8: rows quantised, bf16
-// beside it.
+// bf16, then the product. few: 1 to 64 rows of the 27B's layers, with the share of copy bandwidth, and a round of all
+// its linears. prompt: 128 to 8,192 rows, as lines that linear_peer.py reads beside PyTorch's. int8: rows quantised,
+// bf16 beside it.
 #include <algorithm>
 #include <chrono>
 #include <cstring>

@@ -211,20 +211,21 @@ class Problem {
 
   // CUDA's bf16 linears read x times a norm's weight, and multiply the sums by the norm's factor.
   bool factor_behind(const WeightForm& form) const {
-    return kind_ == Kind::kRmsNorm && (arithmetic_ == Arithmetic::kCuda ||
-                                       (arithmetic_ == Arithmetic::kCudaInt8 && form.dense()));
+    return kind_ == Kind::kRmsNorm &&
+           (arithmetic_ == Arithmetic::kCuda || (arithmetic_ == Arithmetic::kCudaInt8 && form.dense()));
   }
   double norm_factor(const float* x) const {
     double squares = 0;
     for (int k = 0; k < in_; ++k) squares += static_cast<double>(x[k]) * static_cast<double>(x[k]);
     return 1.0 / std::sqrt(squares / in_ + static_cast<double>(kEps));
   }
-  // The factor's own error: 16 roundings of a strip's and 32 lanes' tree, chains of in / 512, quotient and root; then the
-  // product, and two sums.
+  // The factor's own error: 16 roundings of a strip's and 32 lanes' tree, chains of in / 512, quotient and root; then
+  // the product, and two sums.
   Exact normed_value(const Exact& sum, double factor, double bias, double add) const {
     const double product = sum.value * factor, total = product + bias + add;
     const double roundings = 16 + in_ / 512.0 + 8;
-    const double own = (std::fabs(product) * roundings + 3 * (std::fabs(bias) + std::fabs(add) + std::fabs(total))) * 0x1p-24;
+    const double own =
+        (std::fabs(product) * roundings + 3 * (std::fabs(bias) + std::fabs(add) + std::fabs(total))) * 0x1p-24;
     return {total, sum.bound * factor * (1 + 0x1p-18) + own};
   }
 
@@ -233,7 +234,8 @@ class Problem {
   void make_rows() {
     rows_made_ = rows_gained_ = x_.host();
     if (kind_ == Kind::kRmsNorm)
-      for (std::size_t i = 0; i < rows_gained_.size(); ++i) rows_gained_[i] *= norm_.host[i % static_cast<std::size_t>(in_)];
+      for (std::size_t i = 0; i < rows_gained_.size(); ++i)
+        rows_gained_[i] *= norm_.host[i % static_cast<std::size_t>(in_)];
     if (kind_ == Kind::kPlain) return;
     make_on_device();
     bool damage = false;

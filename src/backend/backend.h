@@ -75,7 +75,8 @@ struct LinearJob {
   bool prompt = false;  // rows of prompts: prompt_act() instead of act(); the same for all jobs of a call
 };
 
-// What a linear op reads: rows as they lie, or made from rows on the way in (ops/linear.h).
+// What a linear op reads: rows as they lie, or made from rows on the way in (ops/linear.h). kSiluMul uses up its two
+// operands: a backend need not write them where the linear before has made them for this one alone.
 struct LinearInput {
   enum class Kind : std::uint8_t { kPlain, kRmsNorm, kSiluMul, kSigmoidMul, kGatedNorm };
   Kind kind = Kind::kPlain;

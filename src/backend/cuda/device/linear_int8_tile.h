@@ -235,7 +235,8 @@ __global__ void __launch_bounds__(Int8Shape<kForm, kGroupInputs, Tile>::kThreads
       if (ahead >= launch.chunks) break;
       const std::uint32_t to = stage + c * Shape::kChunkBytes;
       copy_strips<Shape::kBlockStrips, strip_bytes(kForm), Shape::kThreads>(
-          to, tile + static_cast<std::size_t>(strip_place(kForm, launch.chunks, place.strip, ahead)) * strip_bytes(kForm),
+          to,
+          tile + static_cast<std::size_t>(strip_place(kForm, launch.chunks, place.strip, ahead)) * strip_bytes(kForm),
           strip_step(kForm, launch.chunks, ahead) * strip_bytes(kForm), thread);
       copy_bytes<Shape::kCodeBytes, Shape::kThreads>(to + Shape::kWeightBytes, codes, thread);
 #pragma unroll

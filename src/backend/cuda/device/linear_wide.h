@@ -145,38 +145,34 @@ struct WideReader {
   __device__ void release(int of) const {
     if (lane < 2) barrier_arrive_in(other_empty + of * 8);
   }
-  // The chunk's fragments; left: chunks of the tile from this one on, of which in_group lie before it in its group.
-  __device__ void load(Fragments<kForm>& weights, int in_group, int left) {
-    using Shape = WideShape<kForm, kFolds>;
-    if (in_group == 0) barrier_wait(ring.group_full(group), group_phase);
-    const int size = min(Shape::kGroup, left + in_group);
-    weights.load(ring.weights(group) + (warp * size + in_group) * strip_bytes(kForm), lane);
+  // The fragments of chunk kInGroup of its group, which has `size` chunks.
+  template <int kInGroup>
+  __device__ void load(Fragments<kForm>& weights, int size) {
+    if constexpr (kInGroup == 0) barrier_wait(ring.group_full(group), group_phase);
+    weights.load(ring.weights(group) + (warp * size + kInGroup) * strip_bytes(kForm), lane);
   }
-  // After load, once what it read is in registers.
-  __device__ void release_group(int in_group, int left) {
-    using Shape = WideShape<kForm, kFolds>;
-    if (in_group + 1 != Shape::kGroup && left > 1) return;
+  // After the last chunk's load, once what it read is in registers.
+  __device__ void release_group() {
     __syncwarp();
     if (lane == 0) barrier_arrive(ring.group_empty(group));
-    if (++group == Shape::kGroups) group = 0, group_phase ^= 1;
+    if (++group == WideShape<kForm, kFolds>::kGroups) group = 0, group_phase ^= 1;
   }
 };
 
 // One chunk, its fragments in one of two buffers: the other may still be read. `held`: the slot before, not yet
-// released. chunk, left: of the tile, before and from this one on.
-template <Form kForm, bool kFolds, int kRows>
+// released. Chunk kInGroup of a group of weights that has `size` chunks.
+template <Form kForm, bool kFolds, int kRows, int kInGroup>
 __device__ void wide_chunk(WideReader<kForm, kFolds>& reader, std::uint32_t (&a)[4][4], float (&sum)[kRows / 2],
-                           int& held, int chunk, int left) {
-  barrier_wait(reader.ring.full(reader.slot), reader.phase);
-  const std::uint64_t rows = wgmma_rows(reader.ring.rows(reader.slot));
+                           int& held, int size) {
   Fragments<kForm> weights;
-  const int in_group = chunk % pack_group(kForm);
-  reader.load(weights, in_group, left);
+  reader.template load<kInGroup>(weights, size);
   for_steps<0, 4>([&](auto step_constant) {
     constexpr int kStep = decltype(step_constant)::value;
     weights.template expand<kStep>(a[kStep]);
   });
-  reader.release_group(in_group, left);
+  if (kInGroup + 1 == size) reader.release_group();
+  barrier_wait(reader.ring.full(reader.slot), reader.phase);
+  const std::uint64_t rows = wgmma_rows(reader.ring.rows(reader.slot));
   wgmma_begin();
 #pragma unroll
   for (int step = 0; step < 4; ++step) wgmma(sum, a[step], rows + 2 * step);
@@ -205,9 +201,14 @@ __device__ void wide_unit(const LinearLaunch& launch, WideReader<kForm, kFolds>&
     int held = -1;
     const int end = slice_begin(launch.chunks, slices, slice + 1);
 #pragma unroll 1
-    for (int chunk = slice_begin(launch.chunks, slices, slice); chunk < end; chunk += 2) {
-      wide_chunk<kForm, kFolds, kRows>(reader, a[0], sum, held, chunk, launch.chunks - chunk);
-      wide_chunk<kForm, kFolds, kRows>(reader, a[1], sum, held, chunk + 1, launch.chunks - chunk - 1);
+    for (int chunk = slice_begin(launch.chunks, slices, slice); chunk < end; chunk += kSliceUnit) {
+      constexpr int kGroup = pack_group(kForm);
+      const int size = min(kGroup, launch.chunks - chunk);
+      wide_chunk<kForm, kFolds, kRows, 0>(reader, a[0], sum, held, size);
+      wide_chunk<kForm, kFolds, kRows, 1 % kGroup>(reader, a[1], sum, held, size);
+      if (chunk + 2 >= end) break;
+      wide_chunk<kForm, kFolds, kRows, 2 % kGroup>(reader, a[0], sum, held, size);
+      wide_chunk<kForm, kFolds, kRows, 3 % kGroup>(reader, a[1], sum, held, size);
     }
     wgmma_wait<0>();
     wgmma_sums_ready(sum);
