@@ -2,9 +2,9 @@
 // rows. x [rows][in] float32, after its prologue rounded once to bf16; weights expanded to bf16 once (weight.h);
 // products added in fp32 by mma.m16n8k16 in ascending K within the slices of linear_slices(out, in), slices added in
 // ascending order; then + bias, then + add. Schedules differ by rows and card and give the same bits: `portable` (any
-// card), `rows` (sm_90, up to 64 rows; up to 8 by linear_chain.h), `wide` (sm_90, more rows). Jobs are launched together where their weights have
-// one form. An RMS norm's weight is applied to the row before, its factor behind the product: y = sum * factor + bias +
-// add.
+// card), `rows` (sm_90, up to 64 rows; up to 8 by linear_chain.h), `wide` (sm_90, more rows). Jobs are launched
+// together where their weights have one form. An RMS norm's weight is applied to the row before, its factor behind the
+// product: y = sum * factor + bias + add.
 #pragma once
 
 #include <span>
