@@ -1,4 +1,5 @@
-// Which linears link, how a stage is shared among blocks and warps, and the launch: the schedule of chains, no arithmetic.
+// Which linears link, how a stage is shared among blocks and warps, and the launch: the schedule of chains, no
+// arithmetic.
 #include "backend/cuda/linear_chain.h"
 
 #include <algorithm>
