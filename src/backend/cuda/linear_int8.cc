@@ -47,10 +47,11 @@ const Int8Kernel& choose(const CardTraits& card, const Int8Kernels& kernels, int
   const auto blocks = [&](const Int8Kernel& kernel) {
     return tiles * (kTileStrips / kernel.strips) * divide_up(rows, kernel.rows);
   };
+  const bool fills = rows > kernels.few.rows && blocks(kernels.many) * 2 >= card.multiprocessors * 3;
   if (schedule == Int8Schedule::kAuto)
-    schedule = blocks(kernels.many) * 2 >= card.multiprocessors * 3 ? Int8Schedule::kMany
-               : blocks(kernels.few) >= card.multiprocessors        ? Int8Schedule::kFew
-                                                                    : Int8Schedule::kLeast;
+    schedule = fills                                         ? Int8Schedule::kMany
+               : blocks(kernels.few) >= card.multiprocessors ? Int8Schedule::kFew
+                                                             : Int8Schedule::kLeast;
   return schedule == Int8Schedule::kMany ? kernels.many : schedule == Int8Schedule::kFew ? kernels.few : kernels.least;
 }
 
