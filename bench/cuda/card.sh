@@ -8,12 +8,15 @@ nvidia-smi --query-gpu=name,driver_version,clocks.sm,power.draw --format=csv,noh
 "$program" --version
 echo "== logits beside the CPU's in float32"
 python3 "$here/compare_logits.py" "$program" "$models"/*
+python3 "$here/compare_logits.py" "$program" "$models"/* --prompt-act int8
 echo "== the row law"
 "$program" verify "$models/fixture" --quick --device cuda
+"$program" verify "$models/fixture" --quick --device cuda --prompt-act int8
 echo "== random:$shape, one stream, 8, 64"
 "$program" bench decode "random:$shape" --device cuda --runs 3 --streams 1,8,64
 echo "== prompts"
 "$program" bench prompt "random:$shape" --device cuda --runs 2 --prompt-tokens 512,2048,8192 --rows 8192
+"$program" bench prompt "random:$shape" --device cuda --prompt-act int8 --runs 2 --prompt-tokens 16,512,2048,8192 --rows 8192
 echo "== where a round's time goes, every launch alone"
 "$program" bench decode "random:$shape" --device cuda --runs 1 --ops
 "$program" bench prompt "random:$shape" --device cuda --runs 1 --prompt-tokens 8192 --rows 8192 --ops
