@@ -37,7 +37,9 @@ struct Int8Shape {
   static constexpr int kStageBytes = kChunks * kChunkBytes;
   static constexpr int kStages = kRoom / kStageBytes < 6 ? kRoom / kStageBytes : 6;
   static constexpr int kSharedBytes = kStages * kStageBytes;
-  static constexpr int kBlocks = kGroupInputs == 32 && kStrips > 1 ? 1 : Tile::kLeastBlocks;  // twice the scales
+  // Twice the scales, or larger ones, need more registers.
+  static constexpr bool kMore = kStrips > 1 && (kGroupInputs == 32 || kForm == Form::kEightFloat);
+  static constexpr int kBlocks = kMore ? 1 : Tile::kLeastBlocks;
   static_assert(kStages >= 3 && kTileStrips % kBlockStrips == 0);
 };
 
