@@ -24,7 +24,7 @@ std::vector<Schedule> cpu_schedules(Backend& backend) {
   options.prompt_act = backend.prompt_act();
   auto threads = make_cpu_backend(options);
   need(threads.status());
-  schedules.push_back({"3 threads", std::move(*threads), 2, 1 << 30, ""});
+  schedules.push_back({"3 threads", std::move(*threads), 1, 1 << 30, ""});
   return schedules;
 }
 
