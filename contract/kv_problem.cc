@@ -42,8 +42,8 @@ Cache::Cache(Context& context, const KvShape& shape, int streams, int positions,
       static_cast<std::size_t>(streams) * static_cast<std::size_t>(pages_) * static_cast<std::size_t>(page_);
   const std::size_t bytes = all * static_cast<std::size_t>(shape.kv_width()) * element_bytes();
   const std::size_t scales = all * static_cast<std::size_t>(shape.kv_heads) * sizeof(float);
-  for (auto* part : {&keys_, &values_}) *part = std::make_unique<Buffer>(context.backend, bytes);
-  for (auto* part : {&key_scales_, &value_scales_}) *part = std::make_unique<Buffer>(context.backend, scales);
+  for (auto* part : {&keys_, &values_}) *part = std::make_unique<Buffer>(context.backend, bytes, fill());
+  for (auto* part : {&key_scales_, &value_scales_}) *part = std::make_unique<Buffer>(context.backend, scales, fill());
   tables_.resize(static_cast<std::size_t>(streams * pages_));
   std::iota(tables_.begin(), tables_.end(), 0);
   Dice dice(seed);
@@ -138,7 +138,8 @@ bool Cache::poisoned_from(int stream, int from) const {
   for (int position = from; position < pages_ * page_; ++position)
     for (const bool is_key : {true, false}) {
       copy_position(is_key ? keys : values, stream, position, is_key, row.data());
-      if (std::any_of(row.begin(), row.end(), [](std::byte byte) { return byte != std::byte{0xFF}; })) return false;
+      if (std::any_of(row.begin(), row.end(), [this](std::byte byte) { return byte != std::byte{fill()}; }))
+        return false;
     }
   return true;
 }

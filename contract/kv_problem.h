@@ -1,6 +1,7 @@
 // Streams with random queries, keys and values, and caches that hold them: in whole windows or on pages of any size in
-// random order, between canaries, poisoned. What a cache holds is read back through the layouts that the backends state
-// (CPU: cache/cache_view.h; CUDA: backend/cuda/kv_pieces.h), written here a second time, independently of the kernels.
+// random order, between canaries, poisoned (Cache::fill). What a cache holds is read back through the layouts that the
+// backends state (CPU: cache/cache_view.h; CUDA: backend/cuda/kv_pieces.h), written here a second time, independently
+// of the kernels.
 #pragma once
 
 #include "contract/kernel.h"
@@ -51,6 +52,9 @@ class Cache {
   void plant(int stream, int to, int from);
 
  private:
+  // What lies where nothing was stored. The CPU multiplies nothing behind a row's position: NaN. CUDA multiplies a tile
+  // or page to its end, by weights of zero: it must be finite there; large, as another stream's numbers may be.
+  std::uint8_t fill() const { return cuda_ ? 0x6E : 0xFF; }
   std::size_t element_bytes() const { return info(shape_.dtype).block_bytes; }
   std::size_t element_at(int page, int head, int within, int d, bool keys) const;  // its byte
   void copy_position(const std::vector<std::byte>& from, int stream, int position, bool keys, std::byte* to) const;
