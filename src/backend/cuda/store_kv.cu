@@ -12,6 +12,7 @@ namespace steadfast::cuda {
 namespace {
 
 constexpr int kThreads = 256;
+constexpr float kLargestValue = 0x1.FEp127f;  // of bf16
 
 struct StoreTask {
   const float *queries, *keys, *values;
@@ -133,6 +134,10 @@ __global__ void __launch_bounds__(kThreads) store_kernel(const __grid_constant__
     const float4 high = *reinterpret_cast<const float4*>(from + head * task.dim + first + 4);
     x[0] = low.x, x[1] = low.y, x[2] = low.z, x[3] = low.w;
     x[4] = high.x, x[5] = high.y, x[6] = high.z, x[7] = high.w;
+  }
+  if (!is_query && !is_key) {
+#pragma unroll
+    for (int i = 0; i < 8; ++i) x[i] = fminf(fmaxf(x[i], -kLargestValue), kLargestValue);
   }
   // Lanes of a warp may hold vectors of different kinds: all of them take part in every exchange.
   const float* weight = is_query ? task.query_norm : task.key_norm;

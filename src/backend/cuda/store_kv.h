@@ -2,7 +2,8 @@
 // keys are normed per head (RMS), rotated (the first rope.dims dims, halves), queries written as bf16, keys and values
 // rounded and stored in the cache of each piece's stream. Norm of a head: squares in chains of 8 consecutive dims by
 // fma, chains added by a butterfly over the width; x * (1 / sqrt(sum / dim + eps)) * weight. Rotation: a cos - b sin, b
-// cos + a sin, no fma. fp8: scales as cache_view.h says, numbers rounded to nearest even from float32.
+// cos + a sin, no fma. fp8: scales as cache_view.h says, numbers rounded to nearest even from float32. Values are made
+// finite (the largest bf16; NaN the least): attention multiplies those behind the last position, others' too, by zero.
 #pragma once
 
 #include <cstdint>

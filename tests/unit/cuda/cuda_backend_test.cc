@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 
@@ -146,6 +147,34 @@ TEST_F(CudaBackendTest, AFailedLaunchIsNamedOnceAndTheCardGoesOn) {
   EXPECT_NE(status.message().find("rms_norm, grid 0"), std::string::npos) << status.message();
   EXPECT_TRUE(card_->finish());
   EXPECT_EQ(ulps(x), 0);
+}
+
+// Attention multiplies what lies behind a stream's last position by zero: it has to be finite, whoever left it there.
+TEST_F(CudaBackendTest, StoresNoValueThatIsNotFinite) {
+  constexpr int kDim = 64, kPositions = 64;
+  const float bad[] = {NAN, INFINITY, -INFINITY, 3.4e38f};
+  Both rows = both(2, kDim);
+  for (int i = 0; i < kDim; ++i) rows.on_cpu.data[kDim + i] = bad[i % 4];
+  ASSERT_TRUE(card_->upload(rows.on_card.data, rows.on_cpu.data, 2 * kDim * sizeof(float)));
+  std::vector<std::uint16_t> stored(kPositions * kDim);
+  auto keys = std::move(card_->allocate(stored.size() * 2)).value(),
+       values = std::move(card_->allocate(stored.size() * 2)).value();
+  CacheView view;
+  view.keys = keys->data();
+  view.values = values->data();
+  view.page_positions = kPositions;
+  view.kv_heads = 1;
+  view.dim = kDim;
+  card_->store_kv(rows.on_card, rows.on_card, view, 0);
+  ASSERT_TRUE(card_->download(stored.data(), values->data(), stored.size() * 2));
+  int large = 0;
+  for (const std::uint16_t value : stored) {
+    EXPECT_NE(value & 0x7F80, 0x7F80);
+    large += (value & 0x7FFF) == 0x7F7F;
+  }
+  EXPECT_EQ(large, kDim);  // the second row's
+  ASSERT_TRUE(card_->download(stored.data(), keys->data(), stored.size() * 2));
+  EXPECT_TRUE(std::any_of(stored.begin(), stored.end(), [](std::uint16_t key) { return (key & 0x7F80) == 0x7F80; }));
 }
 
 }  // namespace
