@@ -4,11 +4,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <span>
 #include <thread>
 #include <vector>
 
 #include "backend/cuda/linear.h"
 #include "linear_problem.h"
+#include "quant/dense.h"
 
 namespace steadfast::bench {
 
@@ -45,6 +47,21 @@ struct WeightShape {
   int out, in, bits = 4, group = 64;
   DType scales = DType::kBF16;
   float largest = 0.02f;  // about twice the largest weight
+  bool dense = false;     // unquantised: these weights, expanded
+};
+
+// One unquantised matrix in memory: a random affine one, expanded.
+struct ExpandedTensor : TensorSource {
+  explicit ExpandedTensor(const RandomAffine& reader) {
+    for (int row = 0; row < reader.out(); ++row)
+      for (const double weight : reader.expanded(row, false)) values.push_back(static_cast<float>(weight));
+    view = {"expanded", DType::kF32, {reader.out(), reader.in()}, std::as_bytes(std::span(values))};
+  }
+  const TensorView* find(std::string_view) const override { return &view; }
+  std::vector<std::string> names() const override { return {view.name}; }
+  void release(const TensorView&) const override {}
+  std::vector<float> values;
+  TensorView view;
 };
 
 struct Bench {
@@ -67,6 +84,14 @@ struct Bench {
   }
   std::unique_ptr<Weight> pack(const AffineReader& reader) {
     auto weight = loader->pack(reader, {});
+    need(weight.status());
+    return std::move(*weight);
+  }
+  std::unique_ptr<Weight> pack_expanded(const RandomAffine& reader) {
+    const ExpandedTensor tensor(reader);
+    const auto dense = DenseReader::open(tensor, tensor.view);
+    need(dense.status());
+    auto weight = loader->pack(*dense, {});
     need(weight.status());
     return std::move(*weight);
   }

@@ -64,7 +64,7 @@ struct Job {
   Job(Bench& bench, const WeightShape& s, int rows, std::uint64_t seed)
       : shape(s),
         reader(s.out, s.in, s.bits, s.group, s.scales, seed, s.largest),
-        weight(bench.pack(reader)),
+        weight(s.dense ? bench.pack_expanded(reader) : bench.pack(reader)),
         want(static_cast<std::size_t>(rows) * static_cast<std::size_t>(s.out + kCanary)),
         got(want.size),
         add(random_rows(rows, s.out + kCanary, seed + 5)),
@@ -383,8 +383,9 @@ int check_smallest() {
 }
 
 void check_shapes(Bench& bench) {
-  const std::vector<int> few = {1, 2, 3, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 48, 63, 64, 65, 100, 127, 128, 129, 200};
-  const std::vector<int> quick = {1, 3, 8, 16, 29, 33, 64, 65, 130};
+  const std::vector<int> few = {1,  2,  3,  5,  7,  8,  9,  15,  16,  17,  31,  32, 33,
+                                48, 49, 63, 64, 65, 96, 97, 100, 127, 128, 129, 200};
+  const std::vector<int> quick = {1, 3, 8, 9, 16, 29, 33, 49, 64, 65, 97, 130};
   for (const int bits : {2, 3, 4, 5, 6, 8})
     for (const int group : {32, 64, 128})
       for (const DType scales : {DType::kBF16, DType::kF16, DType::kF32}) {
@@ -395,17 +396,23 @@ void check_shapes(Bench& bench) {
       }
   run(bench, "scale too large for bf16 codes",
       {{64, 256, 4, 64, DType::kBF16, 40.0f}, {64, 256, 8, 64, DType::kBF16, 40.0f}}, 70, quick, false);
+  run(bench, "unquantised", {{200, 1184, 8, 32, DType::kBF16, 0.02f, true}}, 140, quick, false);
+  run(bench, "unquantised, four slices",
+      {{5120, 1088, 8, 64, DType::kBF16, 0.02f, true}, {48, 1088, 8, 64, DType::kBF16, 0.02f, true}}, 140, quick,
+      false);
+  run(bench, "one slice and four", {{16448, 2112}, {1024, 2112}}, 100, quick, false);
   run(bench, "tiny", {{1, 64, 4, 64}, {17, 64, 4, 64}}, 70, quick, true);
   run(bench, "fixture's odd shapes", {{320, 96, 4, 32}, {48, 96, 4, 32}, {8, 96, 8, 32}}, 200, few, true);
   run(bench, "SmolLM2's width",
       {{576, 576, 8, 32, DType::kF16}, {192, 576, 8, 32, DType::kF16}, {192, 576, 4, 32, DType::kF16}}, 200, few,
       false);
-  run(bench, "27B gate and up", {{17408, 5120}, {17408, 5120}}, 600, {1, 2, 5, 8, 16, 32, 64, 65, 128, 257, 600}, true);
+  run(bench, "27B gate and up", {{17408, 5120}, {17408, 5120}}, 600,
+      {1, 2, 5, 8, 9, 16, 17, 32, 33, 48, 64, 65, 96, 128, 257, 600}, true);
   run(bench, "27B delta", {{10240, 5120}, {6144, 5120}, {48, 5120}, {48, 5120}}, 520, few, false);
   run(bench, "27B attention", {{6144, 5120}, {1024, 5120}, {1024, 5120}, {6144, 5120}}, 300, few, false);
-  run(bench, "27B down", {{5120, 17408}}, 520, {1, 2, 8, 16, 31, 64, 65, 200, 512}, true);
+  run(bench, "27B down", {{5120, 17408}}, 520, {1, 2, 8, 9, 16, 17, 31, 33, 63, 64, 65, 96, 200, 512}, true);
   run(bench, "27B out", {{5120, 6144}}, 300, few, false);
-  run(bench, "27B head", {{248320, 5120}}, 64, {1, 8, 13, 64}, false);
+  run(bench, "27B head", {{248320, 5120}}, 64, {1, 8, 13, 31, 64}, false);
 }
 
 void check_chains(Bench& bench) {

@@ -1,5 +1,5 @@
 // linear_speed [few [ROWS [NAME]]|prompt|int8]: times of linears on this card, as the recorder replays them: rows to
-// bf16, then the product. few: 1 to 64 rows of the 27B's layers, with the share of copy bandwidth, and a round of all
+// bf16, then the product. few: 1 to 96 rows of the 27B's layers, with the share of copy bandwidth, and a round of all
 // its linears. prompt: 128 to 8,192 rows, as lines that linear_peer.py reads beside PyTorch's. int8: rows quantised,
 // bf16 beside it.
 #include <algorithm>
@@ -125,7 +125,7 @@ void append_chains(Bench& bench, const std::vector<Timed>& loaded, int rows, flo
 
 // only_rows 0: all; only_name empty: all, and whole rounds.
 void few(int only_rows, const std::string& only_name) {
-  Bench bench(64, 17408);
+  Bench bench(96, 17408);
   const auto started = std::chrono::steady_clock::now();
   std::vector<Timed> loaded;
   double bytes = 0;
@@ -137,8 +137,8 @@ void few(int only_rows, const std::string& only_name) {
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
   std::printf("packed and uploaded %.1f GB in %.2f s (random numbers made on the way): 15 GB in %.1f s\n", bytes * 1e-9,
               seconds, seconds * 15e9 / bytes);
-  DeviceArray<float> x(random_rows(64, 17408, 1)), out(std::size_t{64} * 248320);
-  for (const int rows : {1, 2, 8, 16, 32, 64}) {
+  DeviceArray<float> x(random_rows(96, 17408, 1)), out(std::size_t{96} * 248320);
+  for (const int rows : {1, 2, 8, 16, 24, 32, 48, 64, 96}) {
     if (only_rows > 0 && rows != only_rows) continue;
     std::printf("%2d rows:", rows);
     for (std::size_t i = 0; i < kLinears.size(); ++i) {

@@ -8,19 +8,20 @@
 #include "backend/cuda/linear_chain.h"
 #include "backend/cuda/linear_input.h"
 #include "backend/cuda/linear_kernels.h"
+#include "backend/cuda/linear_mid.h"
 
 namespace steadfast::cuda {
 namespace {
 
-constexpr int kFewRows = 64;
-constexpr int kTogetherRows = 192;      // up to which all jobs of a wide launch go together, measured on an H200
-constexpr int kTogetherMixed = 4096;    // the same, where apart they would be two launches
-constexpr int kRingBytes = 212 * 1024;  // of 227 KiB: the kernels before and after still fit beside it
-constexpr int kSpreadStrips = 6;        // strips a multiprocessor below which slices go to blocks of their own
+constexpr int kFewRows = 64;          // up to which portable blocks may share strips
+constexpr int kTogetherRows = 192;    // up to which all jobs of a wide launch go together, measured on an H200
+constexpr int kTogetherMixed = 4096;  // the same, where apart they would be two launches
+constexpr int kSpreadStrips = 6;      // strips a multiprocessor below which slices go to blocks of their own
 
 LinearSchedule choose(const CardTraits& card, int rows, std::span<const LinearJobArgs> jobs) {
   if (!card.wgmma()) return LinearSchedule::kPortable;
-  if (rows <= kFewRows) return LinearSchedule::kRows;
+  if (rows <= kChainRows) return LinearSchedule::kRows;
+  if (rows <= kMostMidRows) return LinearSchedule::kMid;
   const auto slices = [](const LinearJobArgs& job) { return job.weight->slices(); };
   const bool mixed = std::any_of(jobs.begin(), jobs.end(),
                                  [&](const LinearJobArgs& job) { return (slices(job) > 1) != (slices(jobs[0]) > 1); });
@@ -34,7 +35,7 @@ bool is_wide(LinearSchedule schedule) {
 int row_block(LinearSchedule schedule, int rows) {
   if (schedule == LinearSchedule::kPortable) return rows <= 8 ? 8 : 64;
   if (is_wide(schedule)) return 64;
-  return rows <= kChainRows ? rows : rows <= 16 ? 16 : rows <= 32 ? 32 : 64;
+  return schedule == LinearSchedule::kMid ? mid_block(rows) : rows;
 }
 
 std::size_t input_bytes(int padded_rows, int in) {
@@ -81,29 +82,6 @@ void launch_portable(Recorder& recorder, const LinearKernel& kernel, LinearLaunc
                     static_cast<unsigned>(divide_up(launch.rows, kernel.rows)));
   shape.block.x = static_cast<unsigned>(kernel.threads);
   shape.shared = static_cast<std::size_t>(kernel.shared_bytes);
-  recorder.launch(kernel.name, kernel.kernel, shape, launch);
-}
-
-// Equal runs of units for all; but whole tiles, which one copy a stage brings, where those keep nearly all busy.
-int choose_blocks(const LinearLaunch& launch, int most, int units) {
-  if (launch.tiles <= most && launch.tiles * 5 >= most * 4) return launch.tiles;
-  return std::clamp(most, 1, units);
-}
-
-void launch_bulk(Recorder& recorder, const LinearKernel& kernel, Form form, LinearLaunch launch) {
-  const int units = launch.tiles * (kTileStrips / kernel.strips);
-  launch.blocks_per_part = choose_blocks(launch, recorder.card().multiprocessors / launch.parts, units);
-  const int most = divide_up(units, launch.blocks_per_part);
-  launch.pass_units = divide_up(most, divide_up(most, kernel.units));
-  const int row_bytes = kernel.rows * kChunkRowBytes;
-  launch.stage_bytes = kernel.group * (launch.pass_units * kernel.strips * strip_bytes(form) + row_bytes);
-  launch.stages = std::min(kernel.most_stages, kRingBytes / launch.stage_bytes);
-  CHECK(launch.stages >= 2, "linear: a stage of {} bytes", launch.stage_bytes);
-  LaunchShape shape;
-  shape.grid.x = static_cast<unsigned>(launch.blocks_per_part * launch.parts);
-  shape.block.x = static_cast<unsigned>(kernel.threads);
-  shape.shared = static_cast<std::size_t>(launch.stages) * static_cast<std::size_t>(launch.stage_bytes);
-  shape.early = true;
   recorder.launch(kernel.name, kernel.kernel, shape, launch);
 }
 
@@ -164,12 +142,13 @@ const FormKernels& kernels_of(Form form) {
 
 const char* linear_schedule(const CardTraits& card, int rows) {
   const LinearSchedule schedule = choose(card, rows, {});
-  return schedule == LinearSchedule::kPortable ? "portable" : schedule == LinearSchedule::kRows ? "rows" : "wide";
+  if (schedule == LinearSchedule::kPortable) return "portable";
+  return schedule == LinearSchedule::kRows ? "rows" : schedule == LinearSchedule::kMid ? "mid" : "wide";
 }
 
 std::size_t linear_scratch_bytes(const CardTraits& card, int rows, int in) {
   return input_bytes(round_up(rows, 64), in) + factor_bytes(rows) +
-         partial_bytes(kSpreadStrips * card.multiprocessors, 4, kFewRows);
+         std::max(partial_bytes(kSpreadStrips * card.multiprocessors, 4, kFewRows), most_mid_scratch_bytes(card));
 }
 
 void linear(Recorder& recorder, const LinearInput& input, std::span<const LinearJobArgs> jobs,
@@ -178,7 +157,7 @@ void linear(Recorder& recorder, const LinearInput& input, std::span<const Linear
   if (rows == 0 || jobs.empty()) return;
   if (schedule == LinearSchedule::kAuto) schedule = choose(recorder.card(), rows, jobs);
   const int block = row_block(schedule, rows), padded = round_up(rows, block);
-  CHECK(schedule != LinearSchedule::kRows || rows <= kFewRows, "linear: {} rows in a block of {}", rows, block);
+  CHECK(schedule != LinearSchedule::kRows || rows <= kChainRows, "linear: {} rows in a chain", rows);
   const std::size_t x_bytes = input_bytes(padded, input.x.width), held = x_bytes + factor_bytes(rows);
   auto* x = static_cast<std::uint8_t*>(recorder.scratch(held));
   auto* factors = input.prologue == Prologue::kRmsNorm ? reinterpret_cast<float*>(x + x_bytes) : nullptr;
@@ -188,7 +167,7 @@ void linear(Recorder& recorder, const LinearInput& input, std::span<const Linear
   for (std::size_t first = 0; first < jobs.size(); ++first) {
     if (done[first]) continue;
     const Form form = jobs[first].weight->form();
-    const bool by_slices = schedule == LinearSchedule::kWide;
+    const bool by_slices = schedule == LinearSchedule::kWide || schedule == LinearSchedule::kMid;
     const bool folds = !by_slices || jobs[first].weight->slices() > 1;
     std::array<int, kMostJobs> picked{};
     std::size_t count = 0;
@@ -200,7 +179,7 @@ void linear(Recorder& recorder, const LinearInput& input, std::span<const Linear
       picked[count++] = static_cast<int>(j);
       done[j] = true;
     }
-    if (schedule == LinearSchedule::kRows && rows <= kChainRows) {
+    if (schedule == LinearSchedule::kRows) {
       std::array<LinearJobArgs, kMostJobs> together;
       for (std::size_t i = 0; i < count; ++i) together[i] = jobs[static_cast<std::size_t>(picked[i])];
       launch_chain_of_one(recorder, x, factors, rows, input.x.width, std::span(together).first(count));
@@ -212,20 +191,22 @@ void linear(Recorder& recorder, const LinearInput& input, std::span<const Linear
     launch.rows = rows;
     launch.padded_rows = padded;
     launch.chunks = chunks_of(input.x.width);
+    const FormKernels& kernels = kernels_of(form);
+    if (schedule == LinearSchedule::kMid) {
+      auto* scratch = static_cast<std::uint8_t*>(recorder.scratch(held + mid_scratch_bytes(recorder.card(), block)));
+      launch_mid(recorder, kernels, launch, scratch + held);
+      continue;
+    }
     launch.parts = choose_parts(launch, recorder.card());
     if (launch.parts > 1) {
       const std::size_t all = held + partial_bytes(launch.tiles * kTileStrips, launch.parts, block);
       launch.partials = reinterpret_cast<float*>(static_cast<std::uint8_t*>(recorder.scratch(all)) + held);
       launch.counters = recorder.counters();
     }
-    const FormKernels& kernels = kernels_of(form);
-    if (is_wide(schedule)) {
+    if (is_wide(schedule))
       launch_wide(recorder, kernels.wide[folds ? 1 : 0], launch);
-    } else if (schedule == LinearSchedule::kPortable) {
+    else
       launch_portable(recorder, kernels.portable[block == 8 ? 0 : 1], launch);
-    } else {
-      launch_bulk(recorder, kernels.bulk[block == 16 ? 0 : block == 32 ? 1 : 2], form, launch);
-    }
   }
 }
 

@@ -2,9 +2,9 @@
 // rows. x [rows][in] float32, after its prologue rounded once to bf16; weights expanded to bf16 once (weight.h);
 // products added in fp32 by mma.m16n8k16 in ascending K within the slices of linear_slices(out, in), slices added in
 // ascending order; then + bias, then + add. Schedules differ by rows and card and give the same bits: `portable` (any
-// card), `rows` (sm_90, up to 64 rows; up to 8 by linear_chain.h), `wide` (sm_90, more rows). Jobs are launched
-// together where their weights have one form. An RMS norm's weight is applied to the row before, its factor behind the
-// product: y = sum * factor + bias + add.
+// card), `rows` (sm_90, up to 8 rows, by linear_chain.h), `mid` (sm_90, up to 96), `wide` (sm_90, more). Jobs are
+// launched together where their weights have one form. An RMS norm's weight is applied to the row before, its factor
+// behind the product: y = sum * factor + bias + add.
 #pragma once
 
 #include <span>
@@ -52,7 +52,7 @@ struct LinearJobArgs {
 
 // kWide: weights of one slice apart from those of more, each with the kernel that suits it; kTogether: all with the one
 // that adds slices, whose units have fewer rows.
-enum class LinearSchedule : std::uint8_t { kAuto, kPortable, kRows, kWide, kTogether };
+enum class LinearSchedule : std::uint8_t { kAuto, kPortable, kRows, kMid, kWide, kTogether };
 
 // Scratch that linear() asks the recorder for, at most, with rows of at most `in` inputs.
 std::size_t linear_scratch_bytes(const CardTraits& card, int rows, int in);
@@ -60,7 +60,7 @@ std::size_t linear_scratch_bytes(const CardTraits& card, int rows, int in);
 // schedule: for tests; kAuto chooses by rows and card.
 void linear(Recorder& recorder, const LinearInput& input, std::span<const LinearJobArgs> jobs,
             LinearSchedule schedule = LinearSchedule::kAuto);
-// What kAuto takes: "rows", "wide" or "portable", for `info`.
+// What kAuto takes: "rows", "mid", "wide" or "portable", for `info`.
 const char* linear_schedule(const CardTraits& card, int rows);
 
 // out row i = the table's row ids[i], expanded: fma(code, scale, bias) in fp32.

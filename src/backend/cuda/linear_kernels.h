@@ -2,6 +2,8 @@
 // own.
 #pragma once
 
+#include <iterator>
+
 #include "backend/cuda/linear_plan.h"
 
 namespace steadfast::cuda {
@@ -13,9 +15,7 @@ struct LinearKernel {
   int strips = 1;  // of a unit
   int units = 0;   // that a block works on at once
   int threads = 0;
-  int group = 1;         // chunks of a stage
-  int shared_bytes = 0;  // where the kernel fixes it
-  int most_stages = 0;   // where the launch chooses
+  int shared_bytes = 0;
 };
 
 struct ChainKernel {
@@ -23,11 +23,14 @@ struct ChainKernel {
   int shared_bytes = 0;
 };
 
+inline constexpr int kMidRows[] = {16, 32, 48, 64, 96};  // of the mid kernels' blocks
+inline constexpr int kMostMidRows = kMidRows[std::size(kMidRows) - 1];
+
 struct FormKernels {
   LinearKernel portable[2];  // 8 and 64 rows a block
-  LinearKernel bulk[3];      // 16, 32 and 64 rows
-  LinearKernel wide[2];      // of weights with one slice, with more
-  ChainKernel chain;         // up to kChainRows rows
+  LinearKernel mid[std::size(kMidRows)];
+  LinearKernel wide[2];  // of weights with one slice, with more
+  ChainKernel chain;     // up to kChainRows rows
 };
 
 const FormKernels& kernels_of(Form form);

@@ -107,13 +107,25 @@ struct LinearLaunch {
   int chunks = 0, slices = 1;
   int parts = 1;            // 1, or `slices`: blocks that share a strip, one for each slice
   int blocks_per_part = 1;  // schedule alone, like all below
-  int pass_units = 1, stages = 2, stage_bytes = 0;
+  int pass_units = 1;
   struct {
     int tall = 0, full = 0, pieces = 0, left = 0, units = 0;
   } wide;  // row tiles; whole units; small units of those not whole; small units a pair for the last rows; all
+  struct {
+    float* handed = nullptr;  // [worker][warp][R / 8][32 lanes] float4 on their way to the next worker; then their own
+    std::uint32_t* flags = nullptr;  // of warps: what they hand on is there; zero before and after
+    int columns = 0, workers = 0;
+  } mid;  // linear_cut.h
 };
 // Graphs are found by their parameters' bytes.
 static_assert(std::has_unique_object_representations_v<LinearLaunch>);
+
+// Of the mid kernels: warps that share a tile, pairs of warpgroups that have tiles of their own and share rows.
+inline constexpr int kTeamWarps = 8;
+constexpr int mid_teams(int rows) { return rows <= 64 ? 2 : 1; }  // at most
+constexpr int mid_teams(Form form, int rows) {
+  return form == Form::kEightFloat && rows == 64 ? 1 : mid_teams(rows);  // by registers
+}
 
 inline constexpr int kSmallRows = 64;  // of the wide kernel's small units
 

@@ -1,10 +1,7 @@
-// Linear for up to 64 rows a block: a warp owns strips of 16 features, stages of a few chunks of weights and
-// activations go round a ring in shared memory. Two ways to feed the ring, one arithmetic: cp.async by the warps
-// themselves (any card; many rows as blockIdx.y), or bulk copies by a warp of its own (sm_90; one block a
-// multiprocessor takes an equal run of the launch's strips, and weights are fetched before the launches before this one
-// have finished). A strip's sum: for each slice of K one chain of k16 steps from zero; slices added in ascending order,
-// in registers, or through partials where blocks share a strip (the block that arrives last adds all of them, in the
-// same order).
+// Linear on any card, 8 or 64 rows a block (blockIdx.y): a warp owns strips of 16 features, stages of a few chunks of
+// weights and activations go round a ring in shared memory, which the warps fill by cp.async. A strip's sum: for each
+// slice of K one chain of k16 steps from zero; slices added in ascending order, in registers, or through partials where
+// blocks share a strip (the block that arrives last adds all of them, in the same order).
 #pragma once
 
 #include "backend/cuda/device/async_copy.h"
@@ -203,8 +200,6 @@ __device__ void finish_strips(const LinearLaunch& launch, const JobView& job, in
   }
 }
 
-// ---- any card: cp.async ----
-
 template <Form kForm, int kRows>
 struct PortableShape : WarpShape<kRows> {
   using WarpShape<kRows>::kStrips;
@@ -284,151 +279,6 @@ __global__ void __launch_bounds__(PortableShape<kForm, kRows>::kThreads, 1)
     }
   }
   wait_for_copies();
-}
-
-// ---- sm_90: bulk copies ----
-
-template <Form kForm, int kRows>
-struct BulkShape : WarpShape<kRows> {
-  using WarpShape<kRows>::kStrips;
-  // Each quarter of a multiprocessor has its own registers, so warps come in fours: 20, 12 or 12 with the feeder.
-  static constexpr int kUnits = kRows <= 16 ? 19 : kRows == 32 ? 11 : 5;
-  static constexpr int kWarps = kUnits * WarpShape<kRows>::kHalves;  // that multiply; one more feeds them
-  static constexpr int kThreads = (kWarps + 1) * 32;
-  static constexpr int kBound = kRows == 8 ? 768 : kThreads;  // leaves registers for the launch before or after
-  static constexpr int kGroup = pack_group(kForm);
-  static constexpr int kMostStages = 16;
-  static constexpr int stage_bytes(int strips) {
-    return kGroup * (strips * strip_bytes(kForm) + kRows * kChunkRowBytes);
-  }
-};
-
-#if __CUDA_ARCH__ >= 900
-
-// What one lane of the feeding warp copies of a pass's weights: strips of one tile lie side by side, so the pass is a
-// few parts of tiles, and a lane brings one part. In shared memory: [strip][chunk].
-template <Form kForm>
-struct FeedLane {
-  const std::uint8_t* tile = nullptr;
-  int strip = 0, done = 0, count = 0;  // of the tile; of the pass before this part; of the part
-
-  __device__ void begin_pass(const LinearLaunch& launch, int first, int strips, int lane) {
-    const int head = min(kTileStrips - first % kTileStrips, strips);
-    done = lane == 0 ? 0 : head + (lane - 1) * kTileStrips;
-    count = max(lane == 0 ? head : min(kTileStrips, strips - done), 0);
-    const int at = min(first + done, launch.tiles * kTileStrips - 1);
-    strip = at % kTileStrips;
-    tile = strip_source<kForm>(launch, job_of(launch, at / kTileStrips), at - strip, 0);
-  }
-  __device__ void copy(int from, int chunks, std::uint32_t stage, std::uint32_t barrier, std::uint64_t policy) const {
-    constexpr int kBytes = strip_bytes(kForm);
-    if (count == 0) return;
-    bulk_copy(stage + done * chunks * kBytes,
-              tile + static_cast<std::size_t>(from * kTileStrips + strip * chunks) * kBytes, count * chunks * kBytes,
-              barrier, policy);
-  }
-};
-
-// The feeding warp: lane 0 keeps the barriers and brings the rows, all lanes bring weights.
-template <Form kForm, int kRows>
-__device__ void feed(const LinearLaunch& launch, std::uint32_t ring, std::uint32_t full, std::uint32_t empty) {
-  using Shape = BulkShape<kForm, kRows>;
-  using Steps = Walk<Shape::kGroup, Shape::kStrips>;
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  const std::uint64_t once = read_once(), keep = keep_in_l2();
-  FeedLane<kForm> mine;
-  const auto weights = [&](const Steps& walk, int slot) {
-    if (walk.opens_pass()) mine.begin_pass(launch, walk.strip, walk.strips, lane);
-    if (lane == 0)
-      barrier_expect(full + slot * 8, walk.chunks() * (walk.strips * strip_bytes(kForm) + kRows * kChunkRowBytes));
-    __syncwarp();
-    mine.copy(walk.chunk, walk.chunks(), ring + slot * launch.stage_bytes, full + slot * 8, once);
-  };
-  const auto rows = [&](const Steps& walk, int slot) {
-    if (lane != 0) return;
-    bulk_copy(ring + slot * launch.stage_bytes + Shape::kGroup * walk.strips * strip_bytes(kForm),
-              launch.x + static_cast<std::size_t>(walk.chunk) * (kRows * kChunkRowBytes),
-              walk.chunks() * kRows * kChunkRowBytes, full + slot * 8, keep);
-  };
-  Steps walk(launch), late(launch);
-  int filled = 0;
-  for (; walk.valid() && filled < launch.stages; walk.next()) weights(walk, filled++);
-  wait_for_earlier();
-  for (int slot = 0; slot < filled; ++slot, late.next()) rows(late, slot);
-  std::uint32_t phase = 0;
-  for (int slot = 0; walk.valid(); walk.next()) {
-    barrier_wait(empty + slot * 8, phase);
-    weights(walk, slot);
-    rows(walk, slot);
-    if (++slot == launch.stages) slot = 0, phase ^= 1;
-  }
-}
-
-template <Form kForm, int kRows>
-__device__ void consume(const LinearLaunch& launch, std::uint32_t ring, std::uint32_t full, std::uint32_t empty) {
-  using Shape = BulkShape<kForm, kRows>;
-  constexpr int kStrips = Shape::kStrips, kGroup = Shape::kGroup, kBytes = strip_bytes(kForm);
-  constexpr int kWarpRows = Shape::kWarpRows, kHalves = Shape::kHalves;
-  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
-  const int own = warp / kHalves * kStrips, half = warp % kHalves;
-  wait_for_earlier();
-  StripSums<kWarpRows, kStrips> sums;
-  std::uint32_t x_offset = 0, phase = 0;
-  bool folds = false;
-  int slot = 0;
-  for (Walk<kGroup, kStrips> walk(launch); walk.valid(); walk.next()) {
-    const bool mine = own < walk.strips;
-    if (walk.opens_pass()) {
-      sums.clear();
-      x_offset = walk.strips * kGroup * kBytes + half * kWarpRows * kChunkRowBytes;
-      folds = mine && job_of(launch, (walk.strip + own) / kTileStrips).slices > 1;
-    }
-    barrier_wait(full + slot * 8, phase);
-    const std::uint32_t stage = ring + slot * launch.stage_bytes;
-    if (mine) {
-      std::uint32_t strip_at[kStrips];
-#pragma unroll
-      for (int s = 0; s < kStrips; ++s) strip_at[s] = stage + (own + s) * walk.chunks() * kBytes;
-      multiply_stage<kForm, kWarpRows, kStrips, kGroup>(walk.chunks(), strip_at, kBytes, stage + x_offset,
-                                                        kRows * kChunkRowBytes, lane, sums.sum);
-    }
-    __syncwarp();
-    if (lane == 0) barrier_arrive(empty + slot * 8);
-    if (++slot == launch.stages) slot = 0, phase ^= 1;
-    if (!mine || !walk.closes_slice()) continue;
-    if (walk.closes_pass() || folds) sums.close();
-    if (walk.closes_pass()) {
-      const int strip = walk.strip + own;
-      finish_strips<kHalves>(launch, job_of(launch, strip / kTileStrips), strip, lane, half * kWarpRows, sums);
-    }
-  }
-}
-
-#endif
-
-template <Form kForm, int kRows>
-__global__ void __launch_bounds__(BulkShape<kForm, kRows>::kBound, 1)
-    linear_bulk([[maybe_unused]] const __grid_constant__ LinearLaunch launch) {
-#if __CUDA_ARCH__ == 900
-  using Shape = BulkShape<kForm, kRows>;
-  extern __shared__ __align__(128) std::uint8_t ring[];
-  __shared__ __align__(8) std::uint64_t barriers[2 * Shape::kMostStages];
-  const std::uint32_t full = shared_address(barriers), empty = full + 8 * Shape::kMostStages;
-  begin_next();
-  if (threadIdx.x == 0) {
-    for (int i = 0; i < launch.stages; ++i) {
-      barrier_init(full + i * 8, 1);
-      barrier_init(empty + i * 8, Shape::kWarps);
-    }
-    barriers_visible();
-  }
-  __syncthreads();
-  if (threadIdx.x >= Shape::kWarps * 32) {
-    feed<kForm, kRows>(launch, shared_address(ring), full, empty);
-  } else {
-    consume<kForm, kRows>(launch, shared_address(ring), full, empty);
-  }
-#endif
 }
 
 }  // namespace steadfast::cuda
