@@ -21,7 +21,15 @@ constexpr int kSpreadStrips = 6;      // strips a multiprocessor below which sli
 LinearSchedule choose(const CardTraits& card, int rows, std::span<const LinearJobArgs> jobs) {
   if (!card.wgmma()) return LinearSchedule::kPortable;
   if (rows <= kChainRows) return LinearSchedule::kRows;
-  if (rows <= kMostMidRows) return LinearSchedule::kMid;
+  if (rows <= kMostMidRows) {
+    // Not seen to be right on a card yet: the mid kernels of unquantised weights, and their newest one.
+    const auto unseen = [&](const LinearJobArgs& job) {
+      const Form form = job.weight->form();
+      return form == Form::kDense || (form == Form::kEightFloat && rows > 48 && rows <= 64);
+    };
+    if (std::none_of(jobs.begin(), jobs.end(), unseen)) return LinearSchedule::kMid;
+    return rows <= 16 ? LinearSchedule::kPortable : LinearSchedule::kTogether;
+  }
   const auto slices = [](const LinearJobArgs& job) { return job.weight->slices(); };
   const bool mixed = std::any_of(jobs.begin(), jobs.end(),
                                  [&](const LinearJobArgs& job) { return (slices(job) > 1) != (slices(jobs[0]) > 1); });
