@@ -153,6 +153,7 @@ class Case {
     for (const int rows : row_counts) {
       if (rows > rows_) continue;
       std::vector<LinearSchedule> schedules = {LinearSchedule::kPortable, LinearSchedule::kAuto};
+      if (rows > 8 && rows <= 96 && bench_.recorder->card().wgmma()) schedules.push_back(LinearSchedule::kMid);
       if (rows > 16 && bench_.recorder->card().wgmma())
         schedules.insert(schedules.end(), {LinearSchedule::kWide, LinearSchedule::kTogether});
       for (const LinearSchedule schedule : schedules)
