@@ -52,12 +52,12 @@ __global__ void __launch_bounds__(kThreads) fold_kernel(const __grid_constant__ 
       const int span = x / pieces, c = x % pieces;
       const float* from = at + (first + span) * stride;
       if (c < pieces - 1) {
-        copy16_async(shared_address(&values[half][span][4 * c]), from + first_dim + 4 * c);
+        copy_16(shared_address(&values[half][span][4 * c]), from + first_dim + 4 * c);
       } else {
-        copy16_async(shared_address(&states[half][span]), from + task.dim);
+        copy_16(shared_address(&states[half][span]), from + task.dim);
       }
     }
-    commit_copies();
+    close_copies();
   };
   float total = 0.0f, sum = 0.0f, reference = 0.0f;
   wait_for_earlier();  // so far only the host's data was read
@@ -65,9 +65,9 @@ __global__ void __launch_bounds__(kThreads) fold_kernel(const __grid_constant__ 
   for (int first = 0; first < count; first += kAhead) {
     if (first + kAhead < count) {
       fetch(first + kAhead);
-      wait_copies<1>();
+      wait_for_older_copies<1>();
     } else {
-      wait_copies<0>();
+      wait_for_older_copies<0>();
     }
     __syncthreads();
     const int half = first / kAhead % 2;

@@ -33,12 +33,12 @@ __device__ __forceinline__ void load_queries(const AttentionTask& task, const Pu
     const std::uint32_t at = to + (c / 8) * (kGroupPairs * 128) + r * 128 + (((c % 8) ^ (r & 7)) << 4);
     if (pair < item.pairs) {
       const int head = item.head * task.group + pair - row * task.group;
-      copy16_async(at, task.queries + (item.kv.first_row + row) * width + head * task.dim + c * 8);
+      copy_16(at, task.queries + (item.kv.first_row + row) * width + head * task.dim + c * 8);
     } else {
       asm volatile("st.shared.v4.b32 [%0], {%1, %1, %1, %1};" ::"r"(at), "r"(0) : "memory");
     }
   }
-  commit_copies();
+  close_copies();
 }
 
 __device__ __forceinline__ void group_barrier() {
@@ -49,23 +49,23 @@ template <int kBlocks>
 __device__ __forceinline__ void start_scores(float (&s)[32], std::uint32_t queries, std::uint32_t keys) {
   asm volatile("" : "+r"(queries));  // or 16 descriptors would be kept over the loop
   const std::uint64_t a = rows_descriptor(queries), b = rows_descriptor(keys);
-  wgmma_fence();
+  wgmma_begin();
 #pragma unroll
   for (int k = 0; k < 4 * kBlocks; ++k) {
     const int offset = (k / 4 * 8192 + k % 4 * 32) >> 4;
     wgmma_scores(s, a + offset, b + offset, k > 0);
   }
-  wgmma_commit();
+  wgmma_close();
 }
 
 template <int kBlocks>
 __device__ __forceinline__ void start_values(float (&o)[32 * kBlocks], const std::uint32_t (&p)[16],
                                              std::uint32_t values, bool add) {
   const std::uint64_t b = values_descriptor(values);
-  wgmma_fence();
+  wgmma_begin();
 #pragma unroll
   for (int k = 0; k < 4; ++k) wgmma_values(o, p + 4 * k, b + k * 128, k > 0 || add);
-  wgmma_commit();
+  wgmma_close();
 }
 
 __device__ __forceinline__ void add_total(float4* at, float4 z) {
@@ -228,7 +228,7 @@ __device__ __forceinline__ void attend(const AttentionTask& task, const Publishe
   sums.start();
   start_scores<kBlocks>(s, queries, tiles.address(tiles.take()));
   wgmma_wait<0>();
-  settle(s);
+  wgmma_sums_ready(s);
   tiles.release(0);
   weigh(item.first_tile);
   pack_weights(s, p);
@@ -238,7 +238,7 @@ __device__ __forceinline__ void attend(const AttentionTask& task, const Publishe
     start_scores<kBlocks>(s, queries, tiles.address(tiles.take()));
     start_values<kBlocks>(o, p, tiles.address(tiles.take()), add);
     wgmma_wait<1>();
-    settle(s);
+    wgmma_sums_ready(s);
     tiles.release(1);
     const bool ends = !kShort && span_of_tile(tile + 1) != span_of_tile(tile);
     RowTotals done;
@@ -248,7 +248,7 @@ __device__ __forceinline__ void attend(const AttentionTask& task, const Publishe
     }
     const bool rises = weigh(tile + 1);
     wgmma_wait<0>();
-    settle(o);
+    wgmma_sums_ready(o);
     tiles.release(0);
     if (ends) {
       total.fold_sums(done, span_of_tile(tile));
@@ -264,7 +264,7 @@ __device__ __forceinline__ void attend(const AttentionTask& task, const Publishe
   fetch();
   if constexpr (!kShort) total.fold_sums(sums.rows(), span_of_tile(end - 1));
   wgmma_wait<0>();
-  settle(o);
+  wgmma_sums_ready(o);
   tiles.release(0);
   if constexpr (kShort) {
     write_partial<S, kBlocks>(task, item, o, sums);
@@ -292,7 +292,7 @@ __device__ __forceinline__ void consume(const AttentionTask& task, const Memory&
   for (;;) {
     const PublishedItem& item = memory.items[(queue.taken - 1) % 2];
     if (item.end_tile == 0) break;
-    wait_copies<0>();
+    wait_for_older_copies<0>();
     fence_async_proxy();
     group_barrier();
     if (item.unit * S::kUnitPairs + consumer_group() * kGroupPairs < item.pairs) {
@@ -306,7 +306,7 @@ __device__ __forceinline__ void consume(const AttentionTask& task, const Memory&
     }
     queue.release(1);
   }
-  wait_copies<0>();
+  wait_for_older_copies<0>();
 }
 
 template <int kBlocks, bool kFp8, bool kShort>

@@ -45,7 +45,7 @@ __device__ __forceinline__ void load_queries(const AttentionTask& task, const Un
     if (pair < unit.pairs && c < pieces) {
       const std::ptrdiff_t row = unit.kv.first_row + pair / task.group;
       const int head = unit.head * task.group + pair % task.group;
-      copy16_async(at, task.queries + (row * task.group * task.kv_heads + head) * task.dim + c * 8);
+      copy_16(at, task.queries + (row * task.group * task.kv_heads + head) * task.dim + c * 8);
     } else {
       asm volatile("st.shared.v4.b32 [%0], {%1, %1, %1, %1};" ::"r"(at), "r"(0) : "memory");
     }
@@ -75,8 +75,8 @@ __device__ __forceinline__ void load_tile(const AttentionTask& task, const Unit&
 #pragma unroll
     for (int block = 0; block < kBlocks; ++block)
       if (c * 16 < (task.dim - block * 64) * (kBytes / 64))
-        copy16_async(to + block * (kTile * kBytes) + r * kBytes + ((c ^ swizzle<kBytes>(r)) << 4),
-                     part + kv_offset<kBytes>(piece.page_positions, task.dim, within, block, c));
+        copy_16(to + block * (kTile * kBytes) + r * kBytes + ((c ^ swizzle<kBytes>(r)) << 4),
+                part + kv_offset<kBytes>(piece.page_positions, task.dim, within, block, c));
   }
 }
 
@@ -88,11 +88,10 @@ __device__ __forceinline__ void load_scales(const AttentionTask& task, const Uni
   if (r >= kTile) return;
   const int position = place_of(piece, tile, r);
   const int page = position >> piece.page_shift, within = position - (page << piece.page_shift);
-  copy16_async(to + r * 4,
-               from +
-                   (static_cast<std::ptrdiff_t>(task.tables[piece.table + page]) * task.kv_heads + unit.head) *
-                       piece.page_positions +
-                   within);
+  copy_16(to + r * 4, from +
+                          (static_cast<std::ptrdiff_t>(task.tables[piece.table + page]) * task.kv_heads + unit.head) *
+                              piece.page_positions +
+                          within);
 }
 
 template <int kBlocks, int kBytes>
@@ -105,13 +104,13 @@ __device__ __forceinline__ void scores(float (&s)[32], int steps, std::uint32_t 
   for (int k = 0; k < steps; ++k) {
     std::uint32_t a[4];
     const int r = warp * 16 + lane % 16;
-    load_matrices(a, queries + k / 4 * (kPairs * 128) + r * 128 + (((k % 4 * 2 + lane / 16) ^ (r & 7)) << 4));
+    load_matrices_in_order(a, queries + k / 4 * (kPairs * 128) + r * 128 + (((k % 4 * 2 + lane / 16) ^ (r & 7)) << 4));
     if constexpr (kBytes == 128) {
 #pragma unroll
       for (int j = 0; j < 4; ++j) {
         std::uint32_t b[4];
         const int key = j * 16 + lane / 16 * 8 + lane % 8, piece = k % 4 * 2 + lane / 8 % 2;
-        load_matrices(b, keys + k / 4 * (kTile * 128) + key * 128 + ((piece ^ (key & 7)) << 4));
+        load_matrices_in_order(b, keys + k / 4 * (kTile * 128) + key * 128 + ((piece ^ (key & 7)) << 4));
         multiply_add(c[2 * j], a, b[0], b[1]);
         multiply_add(c[2 * j + 1], a, b[2], b[3]);
       }
@@ -120,7 +119,7 @@ __device__ __forceinline__ void scores(float (&s)[32], int steps, std::uint32_t 
       for (int j = 0; j < 2; ++j) {
         std::uint32_t b[4];
         const int key = j * 32 + lane;
-        load_matrices(b, keys + k / 4 * (kTile * 64) + key * 64 + (((k % 4) ^ swizzle<64>(key)) << 4));
+        load_matrices_in_order(b, keys + k / 4 * (kTile * 64) + key * 64 + (((k % 4) ^ swizzle<64>(key)) << 4));
 #pragma unroll
         for (int y = 0; y < 4; ++y) {
           std::uint32_t low, high;
@@ -146,12 +145,13 @@ __device__ __forceinline__ void add_values(float (&o)[32 * kBlocks], const std::
       std::uint32_t b[4];
       if constexpr (kBytes == 128) {
         const int piece = j % 4 * 2 + lane / 16;
-        load_matrices_transposed(b, values + j / 4 * (kTile * 128) + key * 128 + ((piece ^ (key & 7)) << 4));
+        load_matrices_transposed_in_order(b, values + j / 4 * (kTile * 128) + key * 128 + ((piece ^ (key & 7)) << 4));
         multiply_add(c[2 * j], a, b[0], b[1]);
         multiply_add(c[2 * j + 1], a, b[2], b[3]);
       } else if (j % 2 == 0) {
         const int piece = j % 4 + lane / 16;
-        load_matrices_transposed(b, values + j / 4 * (kTile * 64) + key * 64 + ((piece ^ swizzle<64>(key)) << 4));
+        load_matrices_transposed_in_order(b,
+                                          values + j / 4 * (kTile * 64) + key * 64 + ((piece ^ swizzle<64>(key)) << 4));
 #pragma unroll
         for (int y = 0; y < 2; ++y) {
           std::uint32_t low0, high0, low1, high1;
@@ -235,12 +235,12 @@ __device__ __forceinline__ void attend(const AttentionTask& task, const Unit& un
   const auto load_keys = [&](int tile) {
     load_tile<kBlocks, kBytes>(task, unit, unit.kv.keys, tile, keys);
     if constexpr (kBytes == 64) load_scales(task, unit, unit.kv.key_scales, tile, key_scales);
-    commit_copies();
+    close_copies();
   };
   const auto load_values = [&](int tile) {
     load_tile<kBlocks, kBytes>(task, unit, unit.kv.values, tile, values);
     if constexpr (kBytes == 64) load_scales(task, unit, unit.kv.value_scales, tile, value_scales);
-    commit_copies();
+    close_copies();
   };
   float o[32 * kBlocks] = {}, s[32], c0 = 1.0f, c1 = 1.0f;
   RowSums sums;
@@ -253,7 +253,7 @@ __device__ __forceinline__ void attend(const AttentionTask& task, const Unit& un
   load_keys(begin);
   load_values(begin);
   for (int tile = begin; tile < end; ++tile) {
-    wait_copies<1>();
+    wait_for_older_copies<1>();
     __syncthreads();
     scores<kBlocks, kBytes>(s, task.dim / 16, queries, keys);
     if constexpr (kBytes == 64) scale_scores(s, scales);
@@ -266,9 +266,9 @@ __device__ __forceinline__ void attend(const AttentionTask& task, const Unit& un
       for (int x = 0; x < 32 * kBlocks; ++x) o[x] *= x % 4 < 2 ? c0 : c1;
     }
     if (tile + 1 < end) {
-      wait_copies<1>();
+      wait_for_older_copies<1>();
     } else {
-      wait_copies<0>();
+      wait_for_older_copies<0>();
     }
     __syncthreads();
     if constexpr (kBytes == 64) scale_scores(s, scales + kTile);

@@ -4,7 +4,7 @@
 #include "backend/cuda/delta_kernels.h"
 #include "backend/cuda/device/copy_ring.h"
 #include "backend/cuda/device/delta_parts.h"
-#include "backend/cuda/device/tensor_core.h"
+#include "backend/cuda/device/operands.h"
 #include "backend/cuda/device/wait.h"
 
 namespace steadfast::cuda {
@@ -79,8 +79,8 @@ struct Walker {
       std::uint32_t high[4], low[4], k[4], q[4];
       split_operand(s[2 * step], s[2 * step + 1], high, low);
       const std::uint32_t at = slot + 16 * static_cast<std::uint32_t>(swizzled<S::kKeyPieces>(row, 2 * step + side));
-      load_tiles(k, at + S::kKeys);
-      load_tiles(q, at + S::kQueries);
+      load_matrices(k, at + S::kKeys);
+      load_matrices(q, at + S::kQueries);
 #pragma unroll
       for (int tile = 0; tile < 2; ++tile) {
         mma_bf16(key[tile], high, k[2 * tile], k[2 * tile + 1]);

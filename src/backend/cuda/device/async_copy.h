@@ -5,8 +5,6 @@
 
 namespace steadfast::cuda {
 
-#if __CUDA_ARCH__ >= 900
-
 __device__ inline void barriers_visible() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
 // Arrives, and makes the phase wait for so many bytes more.
 __device__ inline void barrier_expect(std::uint32_t barrier, std::uint32_t bytes) {
@@ -17,6 +15,12 @@ __device__ inline std::uint64_t keep_in_l2() {
   asm volatile("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(policy));
   return policy;
 }
+// bytes: a multiple of 16.
+__device__ inline void bulk_copy(std::uint32_t to, const void* from, std::uint32_t bytes, std::uint32_t barrier) {
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to),
+               "l"(from), "r"(bytes), "r"(barrier)
+               : "memory");
+}
 __device__ inline void bulk_copy(std::uint32_t to, const void* from, std::uint32_t bytes, std::uint32_t barrier,
                                  std::uint64_t policy) {
   asm volatile(
@@ -25,7 +29,5 @@ __device__ inline void bulk_copy(std::uint32_t to, const void* from, std::uint32
       "l"(from), "r"(bytes), "r"(barrier), "l"(policy)
       : "memory");
 }
-
-#endif
 
 }  // namespace steadfast::cuda

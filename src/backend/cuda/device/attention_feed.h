@@ -93,11 +93,11 @@ __device__ __forceinline__ void copy_tile(const AttentionTask& task, const Publi
       (static_cast<std::ptrdiff_t>(task.tables[piece.table + page]) * task.kv_heads + item.head) *
           piece.page_positions +
       within;
-  copy_bulk(to + block * (kTile * S::kBytes) + j * part * S::kBytes,
+  bulk_copy(to + block * (kTile * S::kBytes) + j * part * S::kBytes,
             (keys ? piece.keys : piece.values) + start * (kBlocks * S::kBytes) + block * part * S::kBytes,
             part * S::kBytes, barrier);
   if (kFp8 && block == 0)
-    copy_bulk(to + kBlocks * kTile * 64 + j * part * 4, (keys ? piece.key_scales : piece.value_scales) + start,
+    bulk_copy(to + kBlocks * kTile * 64 + j * part * 4, (keys ? piece.key_scales : piece.value_scales) + start,
               part * 4, barrier);
 }
 

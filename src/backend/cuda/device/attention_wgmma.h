@@ -1,10 +1,10 @@
-// Hopper's own instructions (sm_90a): wgmma, mbarrier, bulk copies, setmaxnreg. Operands in shared memory have the
-// 128-byte swizzle: rows of 128 bytes, eight rows a group of 1,024 bytes, blocks of 64 rows 8,192 bytes apart.
+// What attention's wgmma kernels use of sm_90a beside wgmma.h: their products, descriptors, setmaxnreg. Operands in
+// shared memory have the 128-byte swizzle: rows of 128 bytes, eight rows a group of 1,024 bytes, blocks of 64 rows
+// 8,192 bytes apart.
 #pragma once
 
-#include <cuda_runtime.h>
-
-#include <cstdint>
+#include "backend/cuda/device/async_copy.h"
+#include "backend/cuda/device/wgmma.h"
 
 namespace steadfast::cuda {
 
@@ -17,20 +17,6 @@ __device__ __forceinline__ std::uint64_t rows_descriptor(std::uint32_t address) 
 // Values, whose rows are the summed positions: blocks of 64 dims are 8,192 bytes apart.
 __device__ __forceinline__ std::uint64_t values_descriptor(std::uint32_t address) {
   return kSwizzle128 | kGroupStride | (std::uint64_t{512} << 16) | ((address & 0x3FFFF) >> 4);
-}
-
-__device__ __forceinline__ void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
-__device__ __forceinline__ void wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
-// Ties accumulators to this place: arithmetic on registers is not ordered by wait_group or fence, so without it the
-// compiler may move a multiplication of an accumulator ahead of the wait for the wgmma that is still adding to it.
-template <int kCount>
-__device__ __forceinline__ void settle(float (&d)[kCount]) {
-#pragma unroll
-  for (int i = 0; i < kCount; ++i) asm volatile("" : "+f"(d[i])::"memory");
-}
-template <int kPending>
-__device__ __forceinline__ void wgmma_wait() {
-  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
 }
 
 // d (+)= queries keys^T: 64 pairs, 64 positions, 16 dims; both operands rows of 128 bytes.
@@ -115,29 +101,6 @@ __device__ __forceinline__ void lower_registers() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
-__device__ __forceinline__ void barrier_init(std::uint32_t barrier, int count) {
-  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(count) : "memory");
-}
-__device__ __forceinline__ void barrier_expect(std::uint32_t barrier, int bytes) {
-  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
-}
-__device__ __forceinline__ void barrier_arrive(std::uint32_t barrier) {
-  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
-}
-__device__ __forceinline__ void barrier_wait(std::uint32_t barrier, std::uint32_t parity) {
-  asm volatile(
-      "{\n.reg .pred done;\nwaiting:\nmbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n@done bra ready;\n"
-      "bra waiting;\nready:\n}" ::"r"(barrier),
-      "r"(parity)
-      : "memory");
-}
 __device__ __forceinline__ void fence_async_proxy() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
-
-// bytes: a multiple of 16.
-__device__ __forceinline__ void copy_bulk(std::uint32_t to, const void* from, int bytes, std::uint32_t barrier) {
-  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to),
-               "l"(from), "r"(bytes), "r"(barrier)
-               : "memory");
-}
 
 }  // namespace steadfast::cuda

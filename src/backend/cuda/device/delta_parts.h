@@ -3,7 +3,7 @@
 
 #include "backend/cuda/delta_kernels.h"
 #include "backend/cuda/device/copy_ring.h"
-#include "backend/cuda/device/tensor_core.h"
+#include "backend/cuda/device/operands.h"
 
 namespace steadfast::cuda {
 
@@ -66,7 +66,7 @@ __device__ __forceinline__ void advance(float (&s)[kKeyDim / 8][4], const uint4*
 #pragma unroll
   for (int step = 0; step < kKeyDim / 16; ++step) {
     std::uint32_t k[4];
-    load_tiles_transposed(k, keys(lane & 15, 2 * step + (lane >> 4)));
+    load_matrices_transposed(k, keys(lane & 15, 2 * step + (lane >> 4)));
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       float(&sum)[4] = s[2 * step + half];

@@ -6,7 +6,7 @@
 #include "backend/cuda/delta_kernels.h"
 #include "backend/cuda/device/copy_ring.h"
 #include "backend/cuda/device/math.h"
-#include "backend/cuda/device/tensor_core.h"
+#include "backend/cuda/device/operands.h"
 
 namespace steadfast::cuda {
 
@@ -192,7 +192,7 @@ __device__ void dots(P& shared) {
 #pragma unroll
     for (int k = 0; k < kKeyDim / 16; ++k) {
       std::uint32_t a[4];
-      load_tiles(a, shared_address(&shared.keys[lane % 16][k * 16 + lane / 16 * 8]));
+      load_matrices(a, shared_address(&shared.keys[lane % 16][k * 16 + lane / 16 * 8]));
       const __nv_bfloat16* b = &from[tile * 8 + g][k * 16 + 2 * t];
       mma_bf16(sum, a, *reinterpret_cast<const std::uint32_t*>(b), *reinterpret_cast<const std::uint32_t*>(b + 8));
     }

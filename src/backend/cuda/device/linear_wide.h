@@ -31,11 +31,6 @@ struct WideShape {
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
-__device__ inline void bulk_copy(std::uint32_t to, const void* from, std::uint32_t bytes, std::uint32_t barrier) {
-  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to),
-               "l"(from), "r"(bytes), "r"(barrier)
-               : "memory");
-}
 // To the same place of both blocks of the cluster, each block's own barrier.
 __device__ inline void bulk_copy_both(std::uint32_t to, const void* from, std::uint32_t bytes, std::uint32_t barrier) {
   asm volatile(

@@ -8,8 +8,6 @@
 
 namespace steadfast::cuda {
 
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
-
 __device__ inline void wgmma_begin() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 __device__ inline void wgmma_close() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 // Until at most kOpen closed groups are under way.
@@ -17,7 +15,8 @@ template <int kOpen>
 __device__ void wgmma_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kOpen) : "memory");
 }
-// Sums may be read from here on: keeps the compiler from moving reads before the wait.
+// Sums may be read, and changed, from here on: arithmetic on registers is not ordered by the wait, and without this the
+// compiler may move it ahead of the wait for a product that is still adding to them.
 template <int kCount>
 __device__ void wgmma_sums_ready(float (&sum)[kCount]) {
 #pragma unroll
@@ -165,7 +164,5 @@ __device__ inline void wgmma(float (&d)[128], const std::uint32_t (&a)[4], std::
         "+f"(d[121]), "+f"(d[122]), "+f"(d[123]), "+f"(d[124]), "+f"(d[125]), "+f"(d[126]), "+f"(d[127])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
 }
-
-#endif
 
 }  // namespace steadfast::cuda
