@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""serve_command_test.py PROGRAM MODEL: `steadfast serve` as a user runs it: under which names it answers.
+"""check_serve_command.py PROGRAM MODEL: `steadfast serve` as a user runs it: under which names it answers.
 
 MODEL: the fixture's folder. Standard library only.
 """
