@@ -75,7 +75,9 @@ class WindowSlotsTest : public testing::TestWithParam<DType> {
     auto cold = std::move(StreamState::create(*backend_, shape, kMost)).value();
     compute(*cold, shape, tokens, 0, lease->resumed);
     EXPECT_EQ(read(*lease->state, shape, lease->resumed), read(*cold, shape, lease->resumed));
-    if (shape.delta_layers > 0) EXPECT_EQ(states_at(*lease->state), static_cast<float>(lease->resumed));
+    if (shape.delta_layers > 0) {
+      EXPECT_EQ(states_at(*lease->state), static_cast<float>(lease->resumed));
+    }
     for (int p = lease->resumed; p < count; ++p) {
       compute(*lease->state, shape, tokens, p, p + 1);
       slots.progress(lease->slot, *lease->state, tokens, p + 1);
