@@ -7,18 +7,13 @@
 #include <cstdint>
 #include <vector>
 
+#include "contract/random.h"
 #include "quant/affine.h"
 
 namespace steadfast::bench {
 
-inline std::uint64_t mix(std::uint64_t x) {
-  x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9ull;
-  x = (x ^ x >> 27) * 0x94D049BB133111EBull;
-  return x ^ x >> 31;
-}
-
-// Uniform in [-1, 1).
-inline float uniform(std::uint64_t x) { return static_cast<float>(mix(x) >> 40) * 0x1p-23f - 1.0f; }
+using contract::mix;
+using contract::uniform;
 
 inline float bf16(double x) {  // one rounding to nearest even
   const float nearest = static_cast<float>(x);
