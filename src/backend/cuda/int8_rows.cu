@@ -83,7 +83,7 @@ __global__ void __launch_bounds__(kRowThreads)
   for (int i = static_cast<int>(threadIdx.x); i < x.width; i += kRowThreads)
     squares = __fmaf_rn(from[i], from[i], squares);
   const float sum = block_sum<kRowThreads / 32>(squares, shared);
-  const float factor = inverse_root(__fdiv_rn(sum, static_cast<float>(x.width)) + eps);
+  const float factor = norm_factor(sum, x.width, eps);
   store_row(x, aligned, to, row, [=](int k, float value) { return value * factor * weight[k]; });
 }
 
@@ -98,7 +98,7 @@ __global__ void __launch_bounds__(kRowThreads)
     const float* from = x.data + row * x.stride + head * dim;
     float squares = 0;
     for (int i = lane; i < dim; i += 32) squares = __fmaf_rn(from[i], from[i], squares);
-    const float factor = inverse_root(__fdiv_rn(warp_sum(squares), static_cast<float>(dim)) + eps);
+    const float factor = norm_factor(warp_sum(squares), dim, eps);
     if (lane == 0) factors[head] = factor;
   }
   __syncthreads();

@@ -72,7 +72,7 @@ LinearLaunch gather_jobs(std::span<const LinearJobArgs> jobs, std::span<const in
 }
 
 // Slices go to blocks of their own where strips alone cannot fill the card. All jobs have the most slices then: fewer
-// only come with 8,192 features or more.
+// only come with 16,384 features or more.
 int choose_parts(const LinearLaunch& launch, const CardTraits& card) {
   const int strips = launch.tiles * kTileStrips;
   if (launch.rows > kFewRows || strips >= kSpreadStrips * card.multiprocessors) return 1;

@@ -21,8 +21,6 @@ class LinearChains {
   // Appends the launch of what is held back.
   void flush(Recorder& recorder);
   void drop() { stages_.clear(); }
-  // Linears that are held back.
-  bool empty() const { return stages_.empty(); }
 
  private:
   bool suits(const Recorder& recorder, const LinearInput& input, std::span<const LinearJobArgs> jobs) const;

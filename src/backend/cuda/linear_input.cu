@@ -41,7 +41,7 @@ __device__ inline void load8(const float* from, bool aligned, int count, float (
 }
 
 // Rows times the norm's weight, and the factor that the norm would have multiplied them by. A thread has 16 inputs at a
-// time; the sum of their squares is strip_squares' of device/strip_norm.h, and the row's sum is row_squares'.
+// time; their squares are added as device/strip_norm.h says.
 __global__ void __launch_bounds__(kRowThreads)
     rms_norm_rows(Matrix x, const float* weight, float eps, bool aligned, Target to, float* factors) {
   __shared__ float strips[kRowThreads];
@@ -91,7 +91,7 @@ __global__ void __launch_bounds__(kHeadWarps * 32)
   const float* gates = gate.data + row * gate.stride + first;
   float squares = 0;
   for (int i = lane; i < dim; i += 32) squares = __fmaf_rn(from[i], from[i], squares);
-  const float factor = inverse_root(__fdiv_rn(warp_sum(squares), static_cast<float>(dim)) + eps);
+  const float factor = norm_factor(warp_sum(squares), dim, eps);
   for (int i = lane; i < dim; i += 32) to.store(row, first + i, from[i] * factor * weight[i] * silu(gates[i]));
   if (first + dim == x.width)
     for (int i = x.width + lane; i < to.chunks * kChunk; i += 32) to.store(row, i, 0.0f);

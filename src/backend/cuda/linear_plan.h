@@ -174,7 +174,7 @@ static_assert(sizeof(ChainStage) == kMostJobs * 56 + 48 + 56 + 4 + 4, "no paddin
 
 struct LinearChain {
   ChainStage stages[kMostStages];
-  std::uint32_t* counters = nullptr;  // kMostStages, zero before and after
+  std::uint32_t* counters = nullptr;  // one a stage, one of blocks that have ended; zero before and after
   std::int32_t stage_count = 0, rows = 0;
 };
 

@@ -20,7 +20,7 @@ __global__ void __launch_bounds__(kRowThreads) rms_norm_kernel(Matrix x, const f
   for (int i = static_cast<int>(threadIdx.x); i < x.width; i += kRowThreads)
     squares = __fmaf_rn(from[i], from[i], squares);
   const float sum = block_sum<kRowThreads / 32>(squares, shared);
-  const float factor = inverse_root(__fdiv_rn(sum, static_cast<float>(x.width)) + eps);
+  const float factor = norm_factor(sum, x.width, eps);
   for (int i = static_cast<int>(threadIdx.x); i < x.width; i += kRowThreads) to[i] = from[i] * factor * weight[i];
 }
 
@@ -37,7 +37,7 @@ __global__ void __launch_bounds__(kHeadWarps * 32)
   float* to = out.data + row * out.stride + first;
   float squares = 0;
   for (int i = lane; i < dim; i += 32) squares = __fmaf_rn(from[i], from[i], squares);
-  const float factor = inverse_root(__fdiv_rn(warp_sum(squares), static_cast<float>(dim)) + eps);
+  const float factor = norm_factor(warp_sum(squares), dim, eps);
   for (int i = lane; i < dim; i += 32) {
     const float normed = from[i] * factor * weight[i];
     to[i] = gate.data == nullptr ? normed : normed * silu(gate.data[row * gate.stride + first + i]);

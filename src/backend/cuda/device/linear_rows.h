@@ -45,16 +45,6 @@ struct StripSums {
   }
 };
 
-// A stage's chunks: kGroup, or half of them at a slice's end.
-template <Form kForm, int kRows, int kStrips, int kGroup>
-__device__ void multiply_stage(int chunks, const std::uint32_t (&strip_at)[kStrips], std::uint32_t strip_step,
-                               std::uint32_t x_at, std::uint32_t x_step, int lane, float (&sum)[kStrips][kRows / 2]) {
-  if (kGroup <= 2 || chunks == kGroup)
-    multiply<kForm, kRows, kStrips, kGroup>(strip_at, strip_step, x_at, x_step, lane, lane, sum);
-  else
-    multiply<kForm, kRows, kStrips, kGroup / 2>(strip_at, strip_step, x_at, x_step, lane, lane, sum);
-}
-
 // out = value * factor + bias + add for a strip: value [kRows / 2], rows are the launch's from first_row on.
 template <int kRows>
 __device__ void store_strip(const LinearLaunch& launch, const JobView& job, const float* value, int strip_feature,
@@ -268,9 +258,9 @@ __global__ void __launch_bounds__(PortableShape<kForm, kRows>::kThreads, 1)
     std::uint32_t strip_at[kStrips];
 #pragma unroll
     for (int s = 0; s < kStrips; ++s) strip_at[s] = stage + (own + s) * Shape::kStripStage;
-    multiply_stage<kForm, kWarpRows, kStrips, kGroup>(walk.chunks(), strip_at, strip_bytes(kForm),
-                                                      stage + Shape::kWeightBytes + half * kWarpRows * kChunkRowBytes,
-                                                      kRows * kChunkRowBytes, lane, sums.sum);
+    multiply<kForm, kWarpRows, kStrips, kGroup>(strip_at, strip_bytes(kForm),  // slices are even numbers of chunks
+                                                stage + Shape::kWeightBytes + half * kWarpRows * kChunkRowBytes,
+                                                kRows * kChunkRowBytes, lane, lane, sums.sum);
     if (!walk.closes_slice()) continue;
     const JobView& job = job_of(launch, (walk.strip + own) / kTileStrips);
     if (walk.closes_pass() || job.slices > 1) sums.close();

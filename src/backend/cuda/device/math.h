@@ -33,4 +33,9 @@ __device__ inline float silu(float x) { return __fdiv_rn(x, 1.0f + exp_f32(-x));
 // 1 / sqrt(x).
 __device__ inline float inverse_root(float x) { return __fdiv_rn(1.0f, __fsqrt_rn(x)); }
 
+// Of an RMS norm over `width` values.
+__device__ inline float norm_factor(float squares, int width, float eps) {
+  return inverse_root(__fdiv_rn(squares, static_cast<float>(width)) + eps);
+}
+
 }  // namespace steadfast::cuda

@@ -31,8 +31,4 @@ __device__ inline float add_strips(float sum, const float* strips, int count, in
   return sum;
 }
 
-__device__ inline float norm_factor(float squares, int width, float eps) {
-  return inverse_root(__fdiv_rn(squares, static_cast<float>(width)) + eps);
-}
-
 }  // namespace steadfast::cuda
