@@ -34,14 +34,9 @@ class TableSwap : public ForwardingBackend {
 };
 
 // As soon as position 9 is stored on a page, it is stored over position 8 too.
-class PageRow : public ForwardingBackend {
+class PageRow : public StoringBackend {
  public:
-  using ForwardingBackend::ForwardingBackend;
-  void rotate_and_store(const Matrix& queries, const Matrix& keys, const Matrix& values, const AttentionShape& shape,
-                        const HeadNorms& norms, const RopeTable& table, std::span<const Piece> pieces,
-                        std::span<const CacheView> views) override {
-    rotate_and_store_in_parts(queries, keys, values, shape, norms, table, pieces, views);
-  }
+  using StoringBackend::StoringBackend;
   void store_kv(const Matrix& keys, const Matrix& values, const CacheView& view, int first_position) override {
     inner().store_kv(keys, values, view, first_position);
     constexpr int kPosition = 9;
@@ -78,14 +73,9 @@ class StaleState : public ForwardingBackend {
 };
 
 // Where a round's last stream has its first page in common with another stream of the round, its row goes there too.
-class SharedWrite : public ForwardingBackend {
+class SharedWrite : public StoringBackend {
  public:
-  using ForwardingBackend::ForwardingBackend;
-  void rotate_and_store(const Matrix& queries, const Matrix& keys, const Matrix& values, const AttentionShape& shape,
-                        const HeadNorms& norms, const RopeTable& table, std::span<const Piece> pieces,
-                        std::span<const CacheView> views) override {
-    rotate_and_store_in_parts(queries, keys, values, shape, norms, table, pieces, views);
-  }
+  using StoringBackend::StoringBackend;
   void store_kv(const Matrix& keys, const Matrix& values, const CacheView& view, int first_position) override {
     keys_ = row_of(keys, keys.rows - 1);
     values_ = row_of(values, values.rows - 1);

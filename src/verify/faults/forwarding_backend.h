@@ -66,19 +66,25 @@ class ForwardingBackend : public Backend {
 
  protected:
   Backend& inner() { return *inner_; }
-  // A composed op made of its parts, each of them this backend's.
+  // A linear made of its parts, each of them this backend's.
   void linear_in_parts(const LinearInput& input, std::span<const LinearJob> jobs) { Backend::linear(input, jobs); }
-  void rotate_and_store_in_parts(const Matrix& queries, const Matrix& keys, const Matrix& values,
-                                 const AttentionShape& shape, const HeadNorms& norms, const RopeTable& table,
-                                 std::span<const Piece> pieces, std::span<const CacheView> views) {
-    Backend::rotate_and_store(queries, keys, values, shape, norms, table, pieces, views);
-  }
   // A matrix's rows on the host, and back; a device error here ends the program: it is a test's.
   std::vector<float> read(const Matrix& matrix);
   void write(const std::vector<float>& values, const Matrix& matrix);
 
  private:
   std::shared_ptr<Backend> inner_;
+};
+
+// One whose rotate_and_store is made of its parts, each of them this backend's: its store_kv sees every row.
+class StoringBackend : public ForwardingBackend {
+ public:
+  using ForwardingBackend::ForwardingBackend;
+  void rotate_and_store(const Matrix& queries, const Matrix& keys, const Matrix& values, const AttentionShape& shape,
+                        const HeadNorms& norms, const RopeTable& table, std::span<const Piece> pieces,
+                        std::span<const CacheView> views) override {
+    Backend::rotate_and_store(queries, keys, values, shape, norms, table, pieces, views);
+  }
 };
 
 }  // namespace steadfast

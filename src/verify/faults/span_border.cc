@@ -14,15 +14,9 @@ struct KeyValue {
   std::vector<float> key, value;  // all heads
 };
 
-class SpanBorder : public ForwardingBackend {
+class SpanBorder : public StoringBackend {
  public:
-  using ForwardingBackend::ForwardingBackend;
-
-  void rotate_and_store(const Matrix& queries, const Matrix& keys, const Matrix& values, const AttentionShape& shape,
-                        const HeadNorms& norms, const RopeTable& table, std::span<const Piece> pieces,
-                        std::span<const CacheView> views) override {
-    rotate_and_store_in_parts(queries, keys, values, shape, norms, table, pieces, views);
-  }
+  using StoringBackend::StoringBackend;
 
   void store_kv(const Matrix& keys, const Matrix& values, const CacheView& view, int first_position) override {
     inner().store_kv(keys, values, view, first_position);
